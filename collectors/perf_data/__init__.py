@@ -1,0 +1,1 @@
+"""perf.data parser: bytes in, records out (layer 1)."""

@@ -1,0 +1,1 @@
+"""slotscope's aggregator and application.  Package initialisers import nothing."""

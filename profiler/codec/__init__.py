@@ -1,0 +1,1 @@
+"""The capture container: bytes to Capture and back (layer 1)."""

@@ -1,0 +1,1 @@
+"""Schedules and the runner of recordings (layer 3)."""

@@ -1,0 +1,1 @@
+"""Immutable tables and value types (layer 0)."""

@@ -1,0 +1,111 @@
+"""Comparison: what changed between a baseline and candidates, row by row, with intervals and verdicts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from profiler.model.quality import ReportWarning
+
+
+class Verdict(StrEnum):
+    """Values as they stand in JSON; ``reports`` words them."""
+
+    FASTER = "faster"
+    SLOWER = "slower"
+    EQUIVALENT = "equivalent"
+    UNDECIDED = "undecided"
+    TOO_FEW_RUNS = "too_few_runs"
+    UNTESTABLE = "untestable"
+
+
+class TestKind(StrEnum):
+    """PAIRED: blocks of one interleaved session.  WELCH: separate sessions or hosts.  NONE: one run per arm."""
+
+    PAIRED = "paired t"
+    WELCH = "Welch t"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """Two-sided 95 % interval, ends included."""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Per-run values of one arm, in run order, and what they look like."""
+
+    values: tuple[float, ...]
+    mean: float
+    median: float
+    minimum: float
+    maximum: float
+    standard_deviation: float
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonRow:
+    """One row.  ``delta`` = candidate - baseline (means), so negative is faster.  ``relative`` = delta / baseline, None when
+    the baseline is 0.  ``p_adjusted`` by Holm within the family; None where nothing was tested.  ``visible_effect``: the
+    smallest effect these runs could show (same unit), ``runs_needed`` to decide the effect seen.  ``sigma`` = |delta| / its
+    standard error.  ``no_overlap``: every value of one arm beyond every value of the other.  ``permutation_p`` only where it
+    can reach 0.05 / rows.  ``sampling_share``: part of the variance that is sampling, not run to run, in 0..1.
+    """
+
+    name: str
+    label: str
+    baseline: Spread
+    candidate: Spread
+    delta: float
+    delta_interval: Interval | None
+    relative: float | None
+    relative_interval: Interval | None
+    p: float | None
+    p_adjusted: float | None
+    verdict: Verdict
+    sigma: float | None
+    no_overlap: bool
+    visible_effect: float | None
+    runs_needed: int | None
+    permutation_p: float | None
+    sampling_share: float | None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MetricComparison:
+    """A metric or headline time of the plain runs ("wall", "user", "system", or a metric's name)."""
+
+    unit: str
+    row: ComparisonRow
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateComparison:
+    """``rows`` add up to ``total`` exactly; the last may be "(rest)".  ``family``: number of rows tested."""
+
+    name: str
+    runs: int
+    test: TestKind
+    family: int
+    rows: tuple[ComparisonRow, ...]
+    total: ComparisonRow
+    metrics: tuple[MetricComparison, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """``margin`` is the equivalence margin as a fraction of the baseline's total; ``dimension`` what the rows are."""
+
+    dimension: str
+    unit: str
+    event: str
+    baseline_name: str
+    baseline_runs: int
+    candidates: tuple[CandidateComparison, ...]
+    margin: float
+    warnings: tuple[ReportWarning, ...]

@@ -1,0 +1,85 @@
+"""Symbols: what a frame resolves to, and a capture with all of its frames resolved."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from profiler.model.arrays import Int32Column, UInt8Column
+from profiler.model.capture import Capture
+
+
+class NameSource(IntEnum):
+    """Where a function's name came from; decides how far it can be compared (DESIGN section 5)."""
+
+    SYMBOL_TABLE = 0  # ELF symbol: the outermost frame of a chain
+    LINKAGE_NAME = 1  # DW_AT_linkage_name of the inline frame's abstract origin
+    QUALIFIED = 2  # DW_AT_name qualified through its DIE parents
+    PARTIAL = 3  # line tables only: directory of the frame's own source file + bare name
+    CAPTURE = 4  # known at capture: kernel, vDSO, JIT, imported text
+    UNRESOLVED = 5  # "dso+0xoffset"
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """``name`` shown, complete; ``linkage_name`` mangled or equal to name; ``key`` canonical across builds
+    (``function_key``); ``trait_key`` the second key of ``<T as Trait>::f`` ("Trait::f"), else empty."""
+
+    name: str
+    linkage_name: str
+    key: str
+    trait_key: str
+    name_source: NameSource
+
+
+@dataclass(frozen=True, slots=True)
+class InlineChains:
+    """The inline chain of each of n frames, concatenated; within a chain innermost first.
+
+    ``start``: int32[n + 1], chain i is ``start[i]:start[i + 1]``, never empty.  ``function``: index into a function table.
+    ``file``: index into a file table, -1 unknown.  ``line``, ``column``: 1-based, 0 in the column = unknown.
+    """
+
+    start: Int32Column
+    function: Int32Column
+    file: Int32Column
+    line: Int32Column
+    column: Int32Column
+
+
+@dataclass(frozen=True, slots=True)
+class DsoSymbols:
+    """The answer of a symbolizer for one DSO: chains for the offsets asked, in the order asked.
+
+    ``has_debug_info``: uint8[n], 1 where the offset lies in a compilation unit with DWARF.  ``status``: "" or the one-line
+    reason why names are missing ("no such file", "build ID ... recorded, ... found", "stripped: no symbol table").
+    """
+
+    functions: tuple[Function, ...]
+    files: tuple[str, ...]
+    chains: InlineChains
+    has_debug_info: UInt8Column
+    status: str
+
+
+@dataclass(frozen=True, slots=True)
+class DsoOutcome:
+    """How symbolization of one DSO ended: frames asked, frames without a name, and the reason ("" = fine)."""
+
+    dso: int
+    frames: int
+    unresolved: int
+    status: str
+
+
+@dataclass(frozen=True, slots=True)
+class SymbolizedCapture:
+    """A capture whose frame i has chain i.  ``functions`` and ``files`` are deduplicated over all DSOs;
+    ``has_debug_info`` is per frame."""
+
+    capture: Capture
+    functions: tuple[Function, ...]
+    files: tuple[str, ...]
+    chains: InlineChains
+    has_debug_info: UInt8Column
+    outcomes: tuple[DsoOutcome, ...]

@@ -1,0 +1,1 @@
+"""Category rules: loading, validation and matching (layer 1)."""

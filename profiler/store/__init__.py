@@ -1,0 +1,1 @@
+"""Captures on disk and their catalog (layer 2)."""

@@ -1,0 +1,1 @@
+"""Renderers: values in, bytes out (layer 1)."""

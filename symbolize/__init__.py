@@ -1,0 +1,1 @@
+"""From (DSO, file offset) to functions, files and lines."""

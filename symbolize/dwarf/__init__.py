@@ -1,0 +1,1 @@
+"""DWARF readers: line tables and inline trees (layer 1)."""

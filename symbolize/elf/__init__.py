@@ -1,0 +1,1 @@
+"""ELF readers: segments, build IDs, symbols, binary facts (layer 1)."""

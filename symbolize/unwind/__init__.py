@@ -1,0 +1,1 @@
+"""Batch unwinder over DWARF call frame information (layer 1)."""

@@ -1,0 +1,120 @@
+"""Imports point downward only: DESIGN's layers, checked over the syntax trees of every module."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = ("profiler", "collectors", "symbolize", "reports")
+
+# The unit that an import rule speaks of: the longest of these prefixes that a module's dotted name has.
+LAYERS = {
+    "profiler": 0,  # the package initialiser
+    "profiler.errors": 0,
+    "profiler.model": 0,
+    "profiler.rules": 1,
+    "profiler.analysis": 1,
+    "profiler.codec": 1,
+    "profiler.store": 2,
+    "profiler.pipeline": 2,
+    "profiler.experiment": 3,
+    "profiler.cli": 4,
+    "collectors": 0,
+    "collectors.perf_data": 1,
+    "collectors.ingest": 1,
+    "collectors.perf_record": 2,
+    "collectors.launcher": 2,
+    "collectors.metrics": 2,
+    "collectors.recording_file": 2,
+    "collectors.host": 2,
+    "symbolize": 0,
+    "symbolize.elf": 1,
+    "symbolize.dwarf": 1,
+    "symbolize.unwind": 1,
+    "symbolize.demangle": 1,
+    "symbolize.function_key": 1,
+    "symbolize.symbol_map": 1,
+    "symbolize.kallsyms": 1,
+    "symbolize.cache": 2,
+    "symbolize.locate": 2,
+    "symbolize.symbolizer": 2,
+    "reports": 1,
+}
+# Layer 1 units that may use siblings of layer 1 (DESIGN section 2), and parts of one package that belong together.
+SIBLINGS = {
+    "collectors.ingest": {"collectors.perf_data", "symbolize.unwind", "symbolize.elf"},
+    "symbolize.unwind": {"symbolize.elf"},
+    "symbolize.dwarf": {"symbolize.elf"},
+    "symbolize.symbol_map": {"symbolize.elf", "symbolize.dwarf", "symbolize.demangle", "symbolize.function_key"},
+    "symbolize.function_key": {"symbolize.demangle"},
+}
+
+
+def unit_of(module: str) -> str | None:
+    parts = module.split(".")
+    if parts[0] not in PACKAGES:
+        return None
+    for length in range(len(parts), 0, -1):
+        name = ".".join(parts[:length])
+        if name in LAYERS:
+            return name
+    return None
+
+
+def modules() -> list[tuple[str, Path]]:
+    found = []
+    for package in PACKAGES:
+        for path in sorted((ROOT / package).rglob("*.py")):
+            dotted = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+            found.append((dotted.removesuffix(".__init__"), path))
+    return found
+
+
+def imports_of(path: Path) -> list[str]:
+    names: list[str] = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            names.append(node.module or "")
+    return names
+
+
+def violation(module: str, imported: str) -> str | None:
+    importer, target = unit_of(module), unit_of(imported)
+    if target is None or importer is None:
+        return None
+    if importer == target or LAYERS[target] < LAYERS[importer]:
+        return None
+    same_package = importer.split(".")[0] == target.split(".")[0]
+    if LAYERS[target] == LAYERS[importer] and (
+        target in SIBLINGS.get(importer, set()) or (same_package and LAYERS[importer] >= 2)
+    ):
+        return None
+    return f"{module} (layer {LAYERS[importer]}) imports {imported} (layer {LAYERS[target]})"
+
+
+@pytest.mark.parametrize(("module", "path"), modules(), ids=[name for name, _ in modules()])
+def test_imports_point_downward(module: str, path: Path) -> None:
+    found = [v for v in (violation(module, name) for name in imports_of(path)) if v]
+    assert not found
+
+
+def test_the_rule_sees_a_violation() -> None:
+    assert violation("reports.terminal", "profiler.analysis.stats")
+    assert violation("profiler.model.costs", "profiler.rules.loader")
+    assert violation("collectors.ingest", "symbolize.dwarf.lines")
+    assert violation("profiler.analysis.compare", "profiler.rules.loader")
+    assert violation("collectors.ingest", "symbolize.unwind.unwinder") is None
+
+
+def test_every_module_has_a_layer() -> None:
+    assert [name for name, _ in modules() if unit_of(name) in ("profiler", "collectors", "symbolize") and "." in name] == []
+
+
+def test_package_initialisers_import_nothing() -> None:
+    assert [name for name, path in modules() if path.name == "__init__.py" and imports_of(path)] == []
