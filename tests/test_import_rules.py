@@ -50,6 +50,7 @@ SIBLINGS = {
     "symbolize.dwarf": {"symbolize.elf"},
     "symbolize.symbol_map": {"symbolize.elf", "symbolize.dwarf", "symbolize.demangle", "symbolize.function_key"},
     "symbolize.function_key": {"symbolize.demangle"},
+    "symbolize.demangle": {"symbolize.function_key"},
 }
 
 

@@ -1,0 +1,1 @@
+"""Records into Capture tables: mappings in time, stacks, unwinding (layer 1)."""
