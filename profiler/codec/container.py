@@ -1,0 +1,117 @@
+"""The capture container: one file per run, bytes in and out.
+
+``frame`` (see ``framing``) around a JSON head (run information, quality, events, row counts) and one Arrow table per column
+table of the capture.  docs/formats.md describes it for readers in other languages.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from profiler.codec.capture_tables import SHAPES, CaptureTables, columns_of
+from profiler.codec.column_tables import Columns, TableShape, read_table, write_table
+from profiler.codec.framing import Preamble, frame, read_head, read_preamble, read_sections
+from profiler.codec.json_values import Json, JsonShapeError, from_json, to_json
+from profiler.codec.upgrades import CURRENT_VERSION, UPGRADES, StoredCapture, check_version, upgrade
+from profiler.errors import FormatError
+from profiler.model.capture import Capture
+from profiler.model.event import Event
+from profiler.model.quality import CaptureQuality
+from profiler.model.run import CaptureInfo
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    """``tables``: (name, rows) of each section, in file order."""
+
+    info: CaptureInfo
+    quality: CaptureQuality
+    events: tuple[Event, ...]
+    tables: tuple[tuple[str, int], ...]
+
+
+def encode(capture: Capture) -> bytes:
+    """The capture as a container of the current version; equal captures give equal bytes."""
+    tables = columns_of(capture)
+    rows = tuple((shape.name, len(tables[shape.name][shape.columns[0][0]])) for shape in SHAPES)
+    head = to_json(_Head(capture.info, capture.quality, capture.events, rows))
+    text = json.dumps(head, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+    return frame(CURRENT_VERSION, text, [write_table(shape, tables[shape.name]) for shape in SHAPES])
+
+
+def decode(data: bytes | memoryview | mmap.mmap, name: str) -> Capture:
+    """The capture that ``data``, a whole container, holds; ``name`` stands in messages.
+
+    ``FormatError``: not a container, written by a newer version, truncated, damaged, or with an index that leads nowhere.
+    """
+    view, preamble, head = _open(data, name)
+    sections = read_sections(view, preamble, name)
+    shapes = SHAPES if preamble.version == CURRENT_VERSION else UPGRADES[preamble.version].shapes
+    tables = _read_tables(shapes, head, sections, name)
+    stored = upgrade(StoredCapture(head, tables), preamble.version, CURRENT_VERSION, UPGRADES)
+    values = _values(stored.head, name)
+    checked = CaptureTables(stored.tables, len(values.events), name)
+    return Capture(
+        info=values.info,
+        quality=values.quality,
+        strings=checked.strings,
+        dsos=checked.dsos,
+        frames=checked.frames,
+        stacks=checked.stacks,
+        threads=checked.threads,
+        samples=checked.samples,
+        events=values.events,
+    )
+
+
+def decode_info(data: bytes | memoryview | mmap.mmap, name: str) -> CaptureInfo:
+    """The run information alone, from a whole container or its beginning (head and its checksum); same errors."""
+    _, preamble, head = _open(data, name)
+    stored = upgrade(StoredCapture(head, {}), preamble.version, CURRENT_VERSION, UPGRADES)
+    return _values(stored.head, name).info
+
+
+def _open(data: bytes | memoryview | mmap.mmap, name: str) -> tuple[memoryview, Preamble, Mapping[str, Json]]:
+    view = memoryview(data)
+    preamble = read_preamble(view, name)
+    check_version(preamble.version, name)
+    raw = bytes(read_head(view, preamble, name))
+    try:
+        head = json.loads(raw.decode("utf-8", "surrogatepass"))
+    except (ValueError, RecursionError) as error:
+        raise FormatError(name, f"head is not JSON ({type(error).__name__}): damaged") from None
+    if not isinstance(head, dict):
+        raise FormatError(name, "head is not a JSON object: damaged")
+    return view, preamble, head
+
+
+def _values(head: Mapping[str, Json], name: str) -> _Head:
+    try:
+        return from_json(_Head, head, "head")
+    except JsonShapeError as error:
+        raise FormatError(name, f"{error}: damaged, or written by another slotscope of the same format version") from None
+
+
+def _read_tables(
+    shapes: Sequence[TableShape], head: Mapping[str, Json], sections: Sequence[memoryview], name: str
+) -> dict[str, Columns]:
+    expected = [shape.name for shape in shapes]
+    try:
+        announced = from_json(_Tables, {"tables": head.get("tables")}, "head").tables
+    except JsonShapeError as error:
+        raise FormatError(name, f"{error}: damaged") from None
+    if [table for table, _ in announced] != expected or len(sections) != len(expected):
+        raise FormatError(name, f"{len(sections)} tables, expected {', '.join(expected)}")
+    rows = [count for _, count in announced]
+    return {
+        shape.name: read_table(shape, section, count, name)
+        for shape, section, count in zip(shapes, sections, rows, strict=True)
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _Tables:
+    tables: tuple[tuple[str, int], ...]

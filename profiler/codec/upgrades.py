@@ -1,0 +1,56 @@
+"""How captures written by older versions become current ones: one step per format version.
+
+To change the format: raise ``CURRENT_VERSION``, add the step from the version before it to ``UPGRADES``, and describe the
+change in docs/formats.md.  A field added to a value type with a default needs a new version too, but no work in its step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+from profiler.codec.column_tables import Columns, TableShape
+from profiler.codec.json_values import Json
+from profiler.errors import FormatError
+
+CURRENT_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCapture:
+    """A capture between bytes and values.  ``tables`` is empty when only the head was asked for."""
+
+    head: Mapping[str, Json]
+    tables: Mapping[str, Columns]
+
+
+@dataclass(frozen=True, slots=True)
+class Upgrade:
+    """The step from one version to the next.  ``shapes``: the tables of the *old* version, to read them by."""
+
+    shapes: tuple[TableShape, ...]
+    head: Callable[[Mapping[str, Json]], Mapping[str, Json]]
+    tables: Callable[[Mapping[str, Columns]], Mapping[str, Columns]]
+
+
+UPGRADES: Mapping[int, Upgrade] = MappingProxyType({})
+
+
+def check_version(version: int, name: str, current: int = CURRENT_VERSION, upgrades: Mapping[int, Upgrade] = UPGRADES) -> None:
+    """``FormatError`` that names both versions unless ``version`` is the current one or can be upgraded to it."""
+    if version > current:
+        raise FormatError(
+            name, f"format version {version}, but this slotscope reads up to {current}: use the slotscope that wrote it", 8
+        )
+    if any(step not in upgrades for step in range(version, current)):
+        raise FormatError(name, f"format version {version} is too old for this slotscope, which writes {current}", 8)
+
+
+def upgrade(stored: StoredCapture, version: int, current: int, upgrades: Mapping[int, Upgrade]) -> StoredCapture:
+    """Applies the steps from ``version`` to ``current`` in order."""
+    for step in range(version, current):
+        stored = replace(stored, head=upgrades[step].head(stored.head))
+        if stored.tables:
+            stored = replace(stored, tables=upgrades[step].tables(stored.tables))
+    return stored
