@@ -1,0 +1,188 @@
+"""The ELF header, program headers and section headers as plain values, read through pyelftools' structures.
+
+Every count and offset is checked against the size of the file before anything is read, so that a damaged file costs time and
+memory in proportion to its size at most.  Numbers are those of the ELF-64 object file format.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from io import BytesIO
+from typing import Any
+
+from profiler.errors import FormatError
+
+ET_REL, ET_EXEC, ET_DYN = 1, 2, 3
+EM_X86_64 = 62
+PT_LOAD, PT_NOTE, PT_GNU_EH_FRAME = 1, 4, 0x6474E550
+PF_X = 1
+SHT_SYMTAB, SHT_RELA, SHT_NOTE, SHT_NOBITS, SHT_DYNSYM = 2, 4, 7, 8, 11
+SHF_ALLOC, SHF_EXECINSTR, SHF_COMPRESSED = 2, 4, 0x800
+
+_HEADER_BYTES = 64
+_PROGRAM_HEADER_BYTES = 56
+_SECTION_HEADER_BYTES = 64
+_SHN_XINDEX = 0xFFFF
+_PN_XNUM = 0xFFFF
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One program header.  Bytes ``file_offset`` .. ``+ file_size`` of the file are mapped at ``link_address``."""
+
+    file_offset: int
+    link_address: int
+    file_size: int
+    memory_size: int
+    is_executable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One section header; ``flags`` and ``type`` are the specification's numbers (``sh_flags``, ``sh_type``), ``link`` and
+    ``entry_size`` its ``sh_link`` and ``sh_entsize``."""
+
+    name: str
+    link_address: int
+    file_offset: int
+    size: int
+    flags: int
+    type: int
+    link: int = 0
+    entry_size: int = 0
+
+    @property
+    def is_executable(self) -> bool:
+        return bool(self.flags & SHF_EXECINSTR)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """``segments``: (p_type, segment) in file order; ``sections``: in index order, the null section included."""
+
+    elf_type: int
+    machine: int
+    segments: tuple[tuple[int, Segment], ...]
+    sections: tuple[Section, ...]
+
+
+def read_layout(data: memoryview, name: str) -> Layout:
+    """Parse the three kinds of headers of ``data``.  Raises ``FormatError`` unless it is a sane little-endian ELF-64 file."""
+    if len(data) < _HEADER_BYTES or bytes(data[:4]) != b"\x7fELF":
+        raise FormatError(name, "not an ELF file")
+    if data[4] != 2 or data[5] != 1:
+        raise FormatError(name, "only 64-bit little-endian ELF files can be read", 4)
+    header = _structs().Elf_Ehdr.parse(bytes(data[:_HEADER_BYTES]))
+    section_headers = _section_headers(data, name, header)
+    return Layout(
+        elf_type=_number(header["e_type"]),
+        machine=_number(header["e_machine"]),
+        segments=_segments(data, name, header, section_headers),
+        sections=_sections(data, header, section_headers),
+    )
+
+
+@cache
+def _structs() -> Any:
+    from elftools.elf.structs import ELFStructs
+
+    structs = ELFStructs(little_endian=True, elfclass=64)
+    structs.create_basic_structs()
+    structs.create_advanced_structs()
+    return structs
+
+
+@cache
+def _enum_numbers() -> dict[str, int]:
+    from elftools.elf import enums
+
+    tables = (enums.ENUM_E_TYPE, enums.ENUM_E_MACHINE, enums.ENUM_P_TYPE_BASE, enums.ENUM_SH_TYPE_BASE)
+    return {key: value for table in tables for key, value in table.items() if isinstance(value, int)}
+
+
+def _number(value: int | str) -> int:
+    """pyelftools turns known enumeration values into names; here only numbers are wanted."""
+    return value if isinstance(value, int) else _enum_numbers()[value]
+
+
+@dataclass(frozen=True, slots=True)
+class _HeaderTable:
+    """Where a table of headers lies, as the file header claims."""
+
+    what: str
+    offset: int
+    count: int
+    entry_bytes: int
+    wanted_bytes: int
+
+    def stream(self, data: memoryview, name: str) -> BytesIO:
+        if self.count and self.entry_bytes != self.wanted_bytes:
+            raise FormatError(
+                name, f"{self.what} of {self.entry_bytes} bytes, not {self.wanted_bytes}: damaged file", self.offset
+            )
+        if self.offset > len(data) or self.count * self.wanted_bytes > len(data) - self.offset:
+            raise FormatError(name, f"{self.what} end beyond the end of the file: truncated or damaged file", self.offset)
+        return BytesIO(bytes(data[self.offset : self.offset + self.count * self.wanted_bytes]))
+
+
+def _section_headers(data: memoryview, name: str, header: Any) -> list[Any]:
+    offset, count = header["e_shoff"], header["e_shnum"]
+    if not offset:
+        return []
+    parse = _structs().Elf_Shdr.parse_stream
+    if count == 0:  # the real count stands in the null section
+        first = _HeaderTable("section headers", offset, 1, header["e_shentsize"], _SECTION_HEADER_BYTES)
+        count = parse(first.stream(data, name))["sh_size"]
+    table = _HeaderTable("section headers", offset, count, header["e_shentsize"], _SECTION_HEADER_BYTES)
+    stream = table.stream(data, name)
+    return [parse(stream) for _ in range(count)]
+
+
+def _segments(data: memoryview, name: str, header: Any, section_headers: list[Any]) -> tuple[tuple[int, Segment], ...]:
+    count = header["e_phnum"]
+    if count == _PN_XNUM and section_headers:
+        count = section_headers[0]["sh_info"]
+    table = _HeaderTable("program headers", header["e_phoff"], count, header["e_phentsize"], _PROGRAM_HEADER_BYTES)
+    stream = table.stream(data, name)
+    parse = _structs().Elf_Phdr.parse_stream
+    found = []
+    for _ in range(count):
+        entry = parse(stream)
+        segment = Segment(
+            file_offset=entry["p_offset"],
+            link_address=entry["p_vaddr"],
+            file_size=entry["p_filesz"],
+            memory_size=entry["p_memsz"],
+            is_executable=bool(entry["p_flags"] & PF_X),
+        )
+        found.append((_number(entry["p_type"]), segment))
+    return tuple(found)
+
+
+def _sections(data: memoryview, header: Any, section_headers: list[Any]) -> tuple[Section, ...]:
+    names_index = header["e_shstrndx"]
+    if names_index == _SHN_XINDEX and section_headers:
+        names_index = section_headers[0]["sh_link"]
+    names = b""
+    if names_index < len(section_headers) and _number(section_headers[names_index]["sh_type"]) != SHT_NOBITS:
+        entry = section_headers[names_index]
+        names = bytes(data[entry["sh_offset"] : entry["sh_offset"] + entry["sh_size"]])
+    return tuple(
+        Section(
+            name=_text(names, entry["sh_name"]),
+            link_address=entry["sh_addr"],
+            file_offset=entry["sh_offset"],
+            size=entry["sh_size"],
+            flags=entry["sh_flags"],
+            type=_number(entry["sh_type"]),
+            link=entry["sh_link"],
+            entry_size=entry["sh_entsize"],
+        )
+        for entry in section_headers
+    )
+
+
+def _text(names: bytes, offset: int) -> str:
+    end = names.find(b"\0", offset)
+    return names[offset : end if end >= 0 else len(names)].decode("utf-8", "backslashreplace")
