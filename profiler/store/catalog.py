@@ -1,0 +1,33 @@
+"""The catalog's interface: which sessions and runs there are.  ``sqlite_catalog`` is the default behind it."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from profiler.store.records import RunKey, RunSummary, SessionState, StoredRun, StoredSession
+
+
+class Catalog(Protocol):
+    """Every method is one transaction; several processes may use one catalog.  All raise ``StoreError``."""
+
+    def add_session(self, session: StoredSession) -> bool:
+        """False when the name is taken."""
+
+    def finish_round(self, session: str, round_number: int) -> None:
+        """All runs of this round, and of those before it, have been added."""
+
+    def finish_session(self, name: str, state: SessionState, finished_at: str) -> None: ...
+
+    def add_run(self, session: str, summary: RunSummary, blob: str, size_bytes: int) -> RunKey:
+        """Numbers the run; the capture must be in the blob store before."""
+
+    def sessions(self) -> tuple[StoredSession, ...]:
+        """Oldest first."""
+
+    def runs(self, session: str = "", variant: str = "") -> tuple[StoredRun, ...]:
+        """By session, then number; empty arguments admit everything."""
+
+    def remove_runs(self, keys: tuple[RunKey, ...]) -> None: ...
+
+    def remove_session(self, name: str) -> None:
+        """The session and all of its runs."""

@@ -1,0 +1,132 @@
+"""The store: captures as blobs, and a catalog of them.
+
+    <directory>/catalog.sqlite
+    <directory>/captures/<session>/<nnnn>-<variant>-<mode>.capture     (and .perf.data beside it when kept)
+    <directory>/tmp/                                                   files being written
+
+A capture is whole and durable before its catalog row exists: a crash between the two leaves a file that nobody counts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from profiler.codec.container import decode, encode
+from profiler.errors import StoreError
+from profiler.model.capture import Capture
+from profiler.store.blobs import DirectoryBlobs
+from profiler.store.catalog import Catalog
+from profiler.store.records import (
+    RunKey,
+    SessionStart,
+    SessionState,
+    StoredRun,
+    StoredSession,
+    check_variant_name,
+    summarize,
+)
+from profiler.store.sqlite_catalog import SqliteCatalog
+
+CATALOG_NAME = "catalog.sqlite"
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """Use ``open_store``.  Methods raise ``StoreError``; several processes may use one store at the same time."""
+
+    directory: Path
+    catalog: Catalog
+    blobs: DirectoryBlobs
+
+    def begin_session(self, start: SessionStart) -> str:
+        """The new session's name, ``YYYYMMDD-HHMMSS-xxxx`` from its start time and four random hexadecimal digits."""
+        stamp = datetime.fromisoformat(start.started_at).astimezone(UTC).strftime("%Y%m%d-%H%M%S")
+        for _ in range(20):
+            name = f"{stamp}-{secrets.token_hex(2)}"
+            if self.catalog.add_session(StoredSession(name, start, SessionState.RECORDING)):
+                return name
+        raise StoreError(f"{self.directory}: no free session name for {stamp}")
+
+    def finish_round(self, session: str, round_number: int) -> None:
+        """Every run of the round is in the store; runs of later rounds count as cut short until their turn."""
+        self.catalog.finish_round(session, round_number)
+
+    def finish_session(self, session: str, state: SessionState = SessionState.FINISHED) -> None:
+        self.catalog.finish_session(session, state, datetime.now(UTC).isoformat(timespec="seconds"))
+
+    def add(self, capture: Capture, raw_recording: Path | None = None) -> RunKey:
+        """Adds a run to the session that the capture names; ``raw_recording`` (in a ``working_directory``) is moved in.
+
+        The session must have begun.
+        """
+        identity = capture.info.identity
+        check_variant_name(identity.variant)
+        data = encode(capture)
+        stem, number = "", len(self.catalog.runs(identity.session))
+        while True:
+            stem = f"{identity.session}/{number:04d}-{identity.variant}-{identity.mode}"
+            if self.blobs.put(f"{stem}.capture", data):
+                break
+            number += 1
+        if raw_recording is not None:
+            self.blobs.put_file(f"{stem}.perf.data", raw_recording)
+        return self.catalog.add_run(identity.session, summarize(capture), f"{stem}.capture", len(data))
+
+    def sessions(self) -> tuple[StoredSession, ...]:
+        """Oldest first."""
+        return self.catalog.sessions()
+
+    def runs(self, session: str = "", variant: str = "") -> tuple[StoredRun, ...]:
+        """By session and run number; failed runs and runs of unfinished rounds included."""
+        return self.catalog.runs(session, variant)
+
+    def load(self, run: StoredRun) -> Capture:
+        """``StoreError`` when the file is gone, ``FormatError`` when it is damaged or newer."""
+        return decode(self.blobs.get(run.blob), str(self.blobs.path(run.blob)))
+
+    def remove(self, runs: tuple[StoredRun, ...]) -> None:
+        """Removes runs; a session that has none left goes too, with every file it still has."""
+        self.catalog.remove_runs(tuple(run.key for run in runs))
+        for run in runs:
+            self.blobs.remove(run.blob)
+            self.blobs.remove(raw_key(run.blob))
+        for session in sorted({run.key.session for run in runs}):
+            if not self.catalog.runs(session):
+                self.remove_session(session)
+
+    def remove_session(self, session: str) -> None:
+        self.catalog.remove_session(session)
+        self.blobs.remove_session(session)
+
+    @contextlib.contextmanager
+    def working_directory(self) -> Iterator[Path]:
+        """A fresh directory on the store's file system, removed at the end."""
+        with self.blobs.working_directory() as directory:
+            yield directory
+
+
+def raw_key(blob: str) -> str:
+    """Key of the raw recording kept beside a capture."""
+    return blob.removesuffix(".capture") + ".perf.data"
+
+
+def open_store(directory: Path, create: bool) -> Store:
+    """The store in ``directory``; ``create`` makes what is missing.
+
+    ``StoreError``: no store there (without ``create``), not writable, another program's or a damaged or newer catalog.
+    """
+    if not create and not (directory / CATALOG_NAME).exists():
+        raise StoreError(f"{directory}: no store there; `slotscope record` makes one, --store DIR names another")
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(f"{directory}: {error.strerror}; --store DIR names another place") from None
+    blobs = DirectoryBlobs(directory)
+    catalog = SqliteCatalog(directory / CATALOG_NAME, create)
+    blobs.clean()
+    return Store(directory, catalog, blobs)
