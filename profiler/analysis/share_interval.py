@@ -1,0 +1,58 @@
+"""How far the shares of a cost table can be trusted: 95 % intervals.
+
+One run can only speak of its own sampling error: Wilson's score interval (E. B. Wilson, JASA 22, 1927), with the number of
+samples as the number of trials.  Several runs show how much runs differ, sampling included: the t interval of a ratio
+estimate (W. G. Cochran, Sampling Techniques, section 6.5), which for runs of equal length is the ordinary t interval of
+their shares.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from profiler.model.arrays import FloatColumn, Int64Column
+from profiler.model.comparison import Interval
+from profiler.model.costs import CostTable
+from profiler.model.shares import ShareIntervals
+
+SAMPLING = "95 % sampling interval (Wilson)"
+RUN_TO_RUN = "95 % t interval over runs"
+NO_SAMPLES = "no samples"
+
+_NORMAL_QUANTILE = 1.959963984540054  # of probability 0.975
+
+
+def share_intervals(table: CostTable) -> ShareIntervals:
+    """Intervals around (self weight of the row) / (total), both summed over the runs; one per row, in table order."""
+    runs = len(table.total)
+    total = int(table.total.sum())
+    if total <= 0:
+        return ShareIntervals(table.dimension, NO_SAMPLES, ())
+    share = table.self_weight.sum(axis=1) / total
+    if runs == 1:
+        half_width, centre = _wilson(share, int(table.self_samples.sum()))
+        return ShareIntervals(table.dimension, SAMPLING, _clipped(centre - half_width, centre + half_width))
+    half_width = _ratio_half_width(share, table.self_weight, table.total)
+    return ShareIntervals(table.dimension, RUN_TO_RUN, _clipped(share - half_width, share + half_width))
+
+
+def _wilson(share: FloatColumn, samples: int) -> tuple[FloatColumn, FloatColumn]:
+    """(half width, centre) per row; ``samples`` is the number of samples behind the whole table."""
+    z_squared = _NORMAL_QUANTILE**2
+    scale = 1.0 / (1.0 + z_squared / samples)
+    centre = (share + z_squared / (2.0 * samples)) * scale
+    half_width = _NORMAL_QUANTILE * scale * np.sqrt(share * (1.0 - share) / samples + z_squared / (4.0 * samples**2))
+    return half_width, centre
+
+
+def _ratio_half_width(share: FloatColumn, self_weight: Int64Column, total: Int64Column) -> FloatColumn:
+    from scipy.special import stdtrit
+
+    runs = len(total)
+    residual = self_weight - share[:, None] * total[None, :]
+    standard_error = np.sqrt((residual**2).sum(axis=1) / (runs * (runs - 1))) / total.mean()
+    return np.asarray(float(stdtrit(runs - 1, 0.975)) * standard_error, np.float64)
+
+
+def _clipped(low: FloatColumn, high: FloatColumn) -> tuple[Interval, ...]:
+    return tuple(Interval(a, b) for a, b in zip(np.clip(low, 0.0, 1.0).tolist(), np.clip(high, 0.0, 1.0).tolist(), strict=True))

@@ -1,0 +1,115 @@
+"""What is said of an arm in words: its header, its quality, what is missing and what to do about it."""
+
+from __future__ import annotations
+
+from profiler.model.costs import ArmCosts
+from profiler.model.quality import ReportWarning
+from profiler.model.run import CaptureInfo
+from reports.arm_report import ArmReport, owner_breakdown
+from reports.plain_text import printable
+from reports.quantities import count, counted, percent, scale_for
+
+TOO_MUCH_UNRESOLVED = 0.2
+_SHOWN_OWNERS = 4
+
+
+def header_lines(report: ArmReport) -> list[str]:
+    """Arm, runs, event, total per run, phase with its window and the program's own figures, quality."""
+    costs = report.costs
+    lines = [f"{printable(costs.name)}: {total_per_run(report)}, {counted(report.runs, 'run')}, event {printable(costs.event)}"]
+    if costs.failed:
+        lines.append(f"{counted(len(costs.failed), 'failed run')} left out: {_reasons(costs.failed)}")
+    lines.append(f"by {report.dimension}, {costs.view} view, rules {printable(costs.rules)}")
+    if costs.phase:
+        lines.append(phase_line(costs))
+    lines.append(quality_line(costs))
+    return lines
+
+
+def total_per_run(report: ArmReport) -> str:
+    """ "1,234.5 ms per run", or without "per run" for a single one."""
+    runs = max(1, report.runs)
+    mean = report.total / runs
+    text = scale_for([mean], report.costs.unit).quantity(mean)
+    return text if report.runs == 1 else f"{text} per run"
+
+
+def phase_line(costs: ArmCosts) -> str:
+    """The phase, the length of its windows, and beside it the durations that the program itself reported."""
+    text = f"phase {printable(costs.phase)}"
+    if costs.phase_windows_ns is not None and len(costs.phase_windows_ns):
+        windows_ns = costs.phase_windows_ns.tolist()
+        mean_ns = sum(windows_ns) / len(windows_ns)
+        scale = scale_for([mean_ns], "ns")
+        text += f": {scale.quantity(mean_ns)} of wall time" + (" per run" if len(windows_ns) > 1 else "")
+        own = [f"{printable(name)} {scale.quantity(value)}" for name, value in duration_metrics(costs.infos)]
+        text += f"; the program reports {', '.join(own)}" if own else ""
+    return text
+
+
+def duration_metrics(infos: tuple[CaptureInfo, ...]) -> list[tuple[str, float]]:
+    """(name, mean in ns) of every metric in ns, over the runs that have it, in the order of first appearance."""
+    values: dict[str, list[float]] = {}
+    for info in infos:
+        for metric in info.outcome.metrics:
+            if metric.unit == "ns":
+                values.setdefault(metric.name, []).append(metric.value)
+    return [(name, sum(found) / len(found)) for name, found in values.items()]
+
+
+def quality_line(costs: ArmCosts) -> str:
+    """One line: verdict, samples, losses, and the shares of weight that make stacks doubtful (left out when 0)."""
+    quality = costs.quality
+    parts = [f"{count(quality.samples)} samples", f"{percent(quality.complete)} complete stacks"]
+    shares = (
+        (quality.unresolved, "unresolved"),
+        (quality.truncated, "truncated"),
+        (quality.rootless, "without root"),
+        (quality.gap_possible, "caller may be missing"),
+        (quality.no_user_stack, "without user stack"),
+        (quality.folded_interrupts, "interrupts charged to the code below"),
+        (quality.partial_names, "partly named"),
+    )
+    parts += [f"{percent(share)} {what}" for share, what in shares if share >= 0.0005]
+    if quality.lost_samples:
+        parts.append(f"{count(quality.lost_samples)} samples lost")
+    return f"quality {quality.status}: {', '.join(parts)}"
+
+
+def unresolved_lines(costs: ArmCosts) -> list[str]:
+    """Empty while at most 20 % of the weight is without a name; otherwise what is missing and the way out."""
+    if costs.quality.unresolved <= TOO_MUCH_UNRESOLVED:
+        return []
+    lines = [f"WARNING: {percent(costs.quality.unresolved)} of the weight has no function name; do not trust the table below."]
+    for missing in costs.missing:
+        build_id = f"build ID {missing.build_id}" if missing.build_id else "build ID not recorded"
+        lines.append(f"  {percent(missing.share)} {printable(missing.path)} ({build_id}): {printable(missing.reason)}")
+    lines.append(
+        "  What to do: bring the files with these build IDs (or their debug files) to this machine and name their folder "
+        "with --debug-dir, or run the report where the program was recorded."
+    )
+    return lines
+
+
+def owner_lines(report: ArmReport) -> list[str]:
+    """ "memmove 6.7 %: 4.1 tree update, 1.5 SSZ": whose work the pass-through categories did, in points of the total."""
+    if report.dimension != "category" or report.costs.view != "leaf" or not report.total:
+        return []
+    lines = []
+    for leaf, weight, owners in owner_breakdown(report):
+        shown = [f"{100 * part / report.total:.1f} {printable(owner)}" for owner, part in owners[:_SHOWN_OWNERS]]
+        rest = sum(part for _, part in owners[_SHOWN_OWNERS:])
+        if rest:
+            shown.append(f"{100 * rest / report.total:.1f} {counted(len(owners) - _SHOWN_OWNERS, 'more owner')}")
+        lines.append(f"{printable(leaf)} {percent(weight / report.total)}: {', '.join(shown)}")
+    return lines
+
+
+def warning_line(warning: ReportWarning) -> str:
+    """ "code: message (advice)"."""
+    advice = f" ({printable(warning.advice)})" if warning.advice else ""
+    return f"{printable(warning.code)}: {printable(warning.message)}{advice}"
+
+
+def _reasons(failed: tuple[CaptureInfo, ...]) -> str:
+    return "; ".join(dict.fromkeys(printable(info.outcome.failure) for info in failed))

@@ -1,0 +1,53 @@
+"""What the renderers of a comparison are given, and its rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from profiler.model.comparison import CandidateComparison, Comparison, ComparisonRow, MetricComparison
+from profiler.model.costs import ArmCosts
+from reports.quantities import Scale, count, scale_for
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonReport:
+    """``arms``: the baseline's costs, then each candidate's, for quality, build IDs and commands.  ``limit``: rows shown
+    before the remainder is summed up, 0 = all."""
+
+    comparison: Comparison
+    arms: tuple[ArmCosts, ...] = ()
+    limit: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RowsSum:
+    """The rows that a limit left out, added up: plain sums, so nothing is said about their significance."""
+
+    label: str
+    baseline: float
+    candidate: float
+    delta: float
+
+
+def shown_rows(candidate: CandidateComparison, limit: int) -> tuple[tuple[ComparisonRow, ...], RowsSum | None]:
+    """The first ``limit`` rows and the sum of the others, which is None when nothing was left out."""
+    if not limit or len(candidate.rows) <= limit:
+        return candidate.rows, None
+    rest = candidate.rows[limit:]
+    summed = RowsSum(
+        f"other rows ({count(len(rest))})",
+        sum(row.baseline.mean for row in rest),
+        sum(row.candidate.mean for row in rest),
+        sum(row.delta for row in rest),
+    )
+    return candidate.rows[:limit], summed
+
+
+def comparison_scale(comparison: Comparison, candidate: CandidateComparison) -> Scale:
+    """One scale for every weight of a candidate's table."""
+    return scale_for([candidate.total.baseline.mean, candidate.total.candidate.mean], comparison.unit)
+
+
+def metric_scale(metric: MetricComparison) -> Scale:
+    """Each metric has its own unit and so its own scale."""
+    return scale_for([metric.row.baseline.mean, metric.row.candidate.mean], metric.unit)

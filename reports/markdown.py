@@ -1,0 +1,164 @@
+"""Pull-request text: what a build changed, in at most 60,000 characters of GitHub-flavoured Markdown."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Sequence
+
+from profiler.model.comparison import CandidateComparison, ComparisonRow, Verdict
+from profiler.model.costs import ArmCosts
+from profiler.model.run import CaptureInfo
+from reports.arm_lines import quality_line, warning_line
+from reports.comparison_report import ComparisonReport, RowsSum, comparison_scale, metric_scale, shown_rows
+from reports.markdown_text import MAX_CHARACTERS, code_block, details, fitting, name, table, text
+from reports.quantities import Scale, probability
+from reports.wording import (
+    delta_text,
+    interval_text,
+    method_line,
+    relative_change,
+    relative_interval,
+    result_sentence,
+    verdict_text,
+)
+
+DEFAULT_ROWS = 8
+_DETAILS_WRAPPER = 200  # characters that a folded section takes beside its content
+
+
+def render_comparison_markdown(report: ComparisonReport) -> str:
+    """Result, method, tables, quality and warnings in the open; per-run values, build IDs and commands folded away."""
+    comparison = report.comparison
+    head = [block for candidate in comparison.candidates for block in _candidate(report, candidate)]
+    head.append(_list(f"{name(arm.name)}: {text(quality_line(arm))}" for arm in report.arms))
+    head.append(_list(f"**warning** {text(warning_line(warning))}" for warning in comparison.warnings))
+    shown = fitting([block for block in head if block], MAX_CHARACTERS - 1_000)
+    room = MAX_CHARACTERS - sum(len(block) + 2 for block in shown) - _DETAILS_WRAPPER
+    body = fitting(_details(report), room) if room > _DETAILS_WRAPPER else []
+    folded = [details("Values of each run, builds and commands", "\n\n".join(body))] if body else []
+    return "\n\n".join([*shown, *folded]) + "\n"
+
+
+def _candidate(report: ComparisonReport, candidate: CandidateComparison) -> list[str]:
+    comparison = report.comparison
+    scale = comparison_scale(comparison, candidate)
+    sentence = result_sentence(candidate, comparison.baseline_name, scale, comparison.unit, comparison.margin)
+    method = f"{comparison.event} by {comparison.dimension}; {method_line(candidate, comparison.baseline_runs)}."
+    return [
+        f"### {name(candidate.name)} against {name(comparison.baseline_name)}",
+        f"**{text(sentence)}**",
+        text(method),
+        _rows_table(report, candidate, scale),
+        _metrics_table(report, candidate),
+    ]
+
+
+def _rows_table(report: ComparisonReport, candidate: CandidateComparison, scale: Scale) -> str:
+    comparison = report.comparison
+    rows, rest = shown_rows(candidate, report.limit)
+    unit = f" {text(scale.unit)}" if scale.unit else ""
+    headers = (
+        text(comparison.dimension),
+        f"{name(comparison.baseline_name)}{unit}",
+        f"{name(candidate.name)}{unit}",
+        f"delta{unit}",
+        "95 % interval",
+        "change",
+        "p adjusted",
+        "verdict",
+    )
+    lines = [_row(row, scale, comparison.unit, comparison.margin) for row in rows]
+    if rest:
+        lines.append(_rest_row(rest, scale))
+    total = _row(candidate.total, scale, comparison.unit, comparison.margin)
+    lines.append(("**total**", *total[1:]))
+    return table(headers, lines, frozenset({0, 7}))
+
+
+def _row(row: ComparisonRow, scale: Scale, unit: str, margin: float) -> tuple[str, ...]:
+    verdict = text(verdict_text(row, scale, unit, margin))
+    return (
+        name(row.label),
+        scale.number(row.baseline.mean),
+        scale.number(row.candidate.mean),
+        delta_text(row, scale),
+        text(interval_text(row.delta_interval, scale)),
+        relative_change(row),
+        text(probability(row.p_adjusted)),
+        f"**{verdict}**" if row.verdict in (Verdict.FASTER, Verdict.SLOWER) else verdict,
+    )
+
+
+def _rest_row(rest: RowsSum, scale: Scale) -> tuple[str, ...]:
+    return (rest.label, scale.number(rest.baseline), scale.number(rest.candidate), scale.signed(rest.delta), "", "", "", "")
+
+
+def _metrics_table(report: ComparisonReport, candidate: CandidateComparison) -> str:
+    if not candidate.metrics:
+        return ""
+    lines = []
+    for metric in candidate.metrics:
+        scale = metric_scale(metric)
+        cells = _row(metric.row, scale, metric.unit, report.comparison.margin)
+        lines.append(
+            (cells[0], text(scale.unit), *cells[1:5], f"{cells[5]} {text(relative_interval(metric.row))}".strip(), *cells[6:])
+        )
+    headers = (
+        "time or metric",
+        "unit",
+        name(report.comparison.baseline_name),
+        name(candidate.name),
+        "delta",
+        "95 % interval",
+        "change",
+    )
+    return table((*headers, "p adjusted", "verdict"), lines, frozenset({0, 1, 8}))
+
+
+def _list(lines: Iterable[str]) -> str:
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def _details(report: ComparisonReport) -> list[str]:
+    blocks = []
+    for candidate in report.comparison.candidates:
+        blocks += _values(report, candidate)
+    return [*blocks, *(_arm_facts(arm) for arm in report.arms)]
+
+
+def _values(report: ComparisonReport, candidate: CandidateComparison) -> list[str]:
+    """Per-run values, one block per row so that a length limit cuts between rows."""
+    scale = comparison_scale(report.comparison, candidate)
+    rows: list[tuple[ComparisonRow, Scale]] = [(candidate.total, scale)]
+    rows += [(metric.row, metric_scale(metric)) for metric in candidate.metrics]
+    rows += [(row, scale) for row in candidate.rows]
+    arms = (report.comparison.baseline_name, candidate.name)
+    return [_row_values(row, row_scale, arms) for row, row_scale in rows]
+
+
+def _row_values(row: ComparisonRow, scale: Scale, arms: tuple[str, str]) -> str:
+    unit = f" ({text(scale.unit)})" if scale.unit else ""
+    spreads = zip(arms, (row.baseline, row.candidate), strict=True)
+    lines = [f"{name(arm)}: {', '.join(scale.number(value) for value in spread.values)}" for arm, spread in spreads]
+    return f"**{name(row.label)}**{unit}\n\n{_list(lines)}"
+
+
+def _arm_facts(arm: ArmCosts) -> str:
+    infos = (*arm.infos, *arm.plain)
+    lines = [f"build ID {name(build_id)}" for build_id in _distinct(info.program.build_id for info in infos)]
+    lines += [f"revision {name(revision)}" for revision in _distinct(info.revision for info in infos)]
+    lines += [f"toolchain {name(toolchain)}" for toolchain in _distinct(info.program.toolchain for info in infos)]
+    lines += [f"host {name(host)}" for host in _distinct(_host(info) for info in infos)]
+    lines.append(f"event {name(arm.event)}, rules {name(arm.rules)}" + (f", phase {name(arm.phase)}" if arm.phase else ""))
+    commands = _distinct(shlex.join(info.command) for info in infos)
+    block = f"**{name(arm.name)}**\n\n{_list(lines)}"
+    return f"{block}\n\n{code_block(commands)}" if commands else block
+
+
+def _host(info: CaptureInfo) -> str:
+    host = info.host
+    return ", ".join(fact for fact in (host.hostname, host.cpu, host.kernel) if fact)
+
+
+def _distinct(values: Iterable[str]) -> Sequence[str]:
+    return [value for value in dict.fromkeys(values) if value]

@@ -1,0 +1,150 @@
+"""What a build changed, for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from profiler.model.comparison import CandidateComparison, ComparisonRow, Verdict
+from reports.arm_lines import quality_line, warning_line
+from reports.comparison_report import ComparisonReport, RowsSum, comparison_scale, metric_scale, shown_rows
+from reports.plain_text import printable, shorten_middle
+from reports.quantities import Scale, probability
+from reports.terminal_table import Column, TerminalStyle, render_table, wrap
+from reports.wording import (
+    delta_text,
+    interval_text,
+    method_line,
+    relative_change,
+    result_sentence,
+    verdict_word,
+    visible_effect_text,
+)
+
+_VERDICT_STYLES = {Verdict.FASTER: "green", Verdict.SLOWER: "red", Verdict.UNTESTABLE: "yellow"}
+_FOOTNOTE = (
+    "visible: the smallest difference that these runs could show. runs: per arm, to decide the difference seen. "
+    "sigma: |difference| / its standard error. apart: no value of one arm reaches into the other's."
+)
+_HEADER_WIDTH = 14
+
+
+@dataclass(frozen=True, slots=True)
+class _Tested:
+    """A row with the scale and the unit that its column is printed in."""
+
+    row: ComparisonRow
+    scale: Scale
+    unit: str
+
+
+def render_comparison(report: ComparisonReport, style: TerminalStyle) -> str:
+    """Every candidate against the baseline, then quality and warnings; ends with a newline."""
+    sections = [section for candidate in report.comparison.candidates for section in _candidate(report, candidate, style)]
+    sections.append(_wrapped([f"{printable(arm.name)}: {quality_line(arm)}" for arm in report.arms], style))
+    sections.append(_wrapped([f"warning {warning_line(warning)}" for warning in report.comparison.warnings], style))
+    return "\n\n".join(section for section in sections if section) + "\n"
+
+
+def _candidate(report: ComparisonReport, candidate: CandidateComparison, style: TerminalStyle) -> list[str]:
+    comparison = report.comparison
+    scale = comparison_scale(comparison, candidate)
+    header = _wrapped(
+        [
+            result_sentence(candidate, comparison.baseline_name, scale, comparison.unit, comparison.margin),
+            f"{comparison.event} by {comparison.dimension}, {method_line(candidate, comparison.baseline_runs)}",
+        ],
+        style,
+    )
+    return [
+        header,
+        _rows_table(report, candidate, style),
+        _metrics_table(report, candidate, style),
+        _notes(candidate, style),
+        wrap(_FOOTNOTE, style) if comparison.baseline_runs > 1 or candidate.runs > 1 else "",
+    ]
+
+
+def _wrapped(lines: Sequence[str], style: TerminalStyle) -> str:
+    return "\n".join(wrap(line, style) for line in lines)
+
+
+def _rows_table(report: ComparisonReport, candidate: CandidateComparison, style: TerminalStyle) -> str:
+    comparison = report.comparison
+    rows, rest = shown_rows(candidate, report.limit)
+    scale = comparison_scale(comparison, candidate)
+    tested = [_Tested(row, scale, comparison.unit) for row in (*rows, candidate.total)]
+    labels = _cells([*(row.label for row in rows), "total"], rest, rest.label if rest else "")
+    deltas = [delta_text(row.row, scale) for row in tested]
+    columns = [
+        Column(comparison.dimension, labels, is_text=True, styles=(*("" for _ in labels[1:]), "bold")),
+        *_mean_columns(report, candidate, tested, rest),
+        Column(f"delta {scale.unit}".rstrip(), _cells(deltas, rest, scale.signed(rest.delta) if rest else "")),
+        *_effect_columns(tested, comparison.margin, rest),
+    ]
+    return render_table(columns, style)
+
+
+def _metrics_table(report: ComparisonReport, candidate: CandidateComparison, style: TerminalStyle) -> str:
+    if not candidate.metrics:
+        return ""
+    tested = [_Tested(metric.row, metric_scale(metric), metric.unit) for metric in candidate.metrics]
+    columns = [
+        Column("metric", tuple(row.row.label for row in tested), is_text=True),
+        Column("unit", tuple(row.scale.unit for row in tested), is_text=True),
+        *_mean_columns(report, candidate, tested, None),
+        Column("delta", tuple(delta_text(row.row, row.scale) for row in tested)),
+        *_effect_columns(tested, report.comparison.margin, None),
+    ]
+    return render_table(columns, style)
+
+
+def _mean_columns(
+    report: ComparisonReport, candidate: CandidateComparison, tested: Sequence[_Tested], rest: RowsSum | None
+) -> list[Column]:
+    scale = tested[0].scale
+    baseline = [row.scale.number(row.row.baseline.mean) for row in tested]
+    changed = [row.scale.number(row.row.candidate.mean) for row in tested]
+    return [
+        Column(
+            _arm_header(report.comparison.baseline_name),
+            _cells(baseline, rest, scale.number(rest.baseline) if rest else ""),
+            keep=60,
+        ),
+        Column(_arm_header(candidate.name), _cells(changed, rest, scale.number(rest.candidate) if rest else ""), keep=60),
+    ]
+
+
+def _arm_header(name: str) -> str:
+    """An arm's name must not make its column wider than its numbers."""
+    return shorten_middle(printable(name), _HEADER_WIDTH)
+
+
+def _effect_columns(tested: Sequence[_Tested], margin: float, rest: RowsSum | None) -> list[Column]:
+    """Interval, change and verdict, then what supports the verdict; empty for the remainder, which is not tested."""
+    rows = [row.row for row in tested]
+    verdicts = [verdict_word(row.row, row.unit, margin) for row in tested]
+    styles = [_VERDICT_STYLES.get(row.verdict, "") for row in rows]
+    numbers = (
+        ("p adj", 40, [probability(row.p_adjusted) for row in rows]),
+        ("sigma", 20, ["" if row.sigma is None else f"{row.sigma:.1f}" for row in rows]),
+        ("visible", 35, [visible_effect_text(row.row, row.scale) for row in tested]),
+        ("runs", 30, ["" if row.runs_needed is None else str(row.runs_needed) for row in rows]),
+        ("apart", 10, ["yes" if row.no_overlap and row.p is not None else "" for row in rows]),
+    )
+    return [
+        Column("95 % interval", _cells([interval_text(row.row.delta_interval, row.scale) for row in tested], rest), keep=50),
+        Column("change", _cells([relative_change(row) for row in rows], rest), keep=80),
+        Column("verdict", _cells(verdicts, rest), is_text=True, styles=_cells(styles, rest)),
+        *(Column(header, _cells(cells, rest), keep) for header, keep, cells in numbers),
+    ]
+
+
+def _cells(cells: Sequence[str], rest: RowsSum | None, rest_cell: str = "") -> tuple[str, ...]:
+    """The remainder, where there is one, stands before the total, which is the last of ``cells``."""
+    return (*cells[:-1], rest_cell, cells[-1]) if rest else tuple(cells)
+
+
+def _notes(candidate: CandidateComparison, style: TerminalStyle) -> str:
+    rows = [*candidate.rows, candidate.total, *(metric.row for metric in candidate.metrics)]
+    return _wrapped([f"{printable(row.label)}: {printable(row.note)}" for row in rows if row.note], style)
