@@ -1,0 +1,31 @@
+// The functions that mark phases: they exist as frames in every build and do as little as possible themselves.
+#pragma once
+
+#define NOINLINE __attribute__((noinline))
+
+namespace pure {
+struct Work;
+}
+
+namespace mixed {
+struct State;
+}
+
+namespace phase {
+
+void iterate(pure::Work& work, unsigned repeat);
+void update(pure::Work& work, unsigned repeat);
+void hash(pure::Work& work, unsigned repeat);
+void sha256(pure::Work& work, unsigned repeat);
+void shuffle(pure::Work& work, unsigned repeat);
+void copy(pure::Work& work, unsigned repeat);
+void allocate(pure::Work& work, unsigned repeat);
+void epoch(pure::Work& work, unsigned repeat);
+
+void iterate(mixed::State& state);
+void epoch(mixed::State& state);
+void update(mixed::State& state);
+void hash(mixed::State& state);
+void shuffle(mixed::State& state);
+
+}  // namespace phase
