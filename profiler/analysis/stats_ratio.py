@@ -1,0 +1,118 @@
+"""Relative change: the ratio of two means with an interval, by Fieller's theorem.
+
+Fieller 1954, Journal of the Royal Statistical Society B 16: the interval holds every ratio r for which a t test of
+"mean(candidate) - r * mean(baseline) = 0" is not significant.  For blocks that is a paired t test, so it is exact for normal
+noise and uses the pairing.  For separate runs it is Welch's test, whose degrees of freedom depend on r; they are taken at
+either end of the interval.  So the interval leaves out "no change" exactly when the t interval of the difference leaves out 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from profiler.analysis.stats import CONFIDENCE, common_exponent, moments, satterthwaite, t_quantile
+from profiler.model.arrays import BoolColumn, FloatColumn
+
+# Halvings of a right angle down to the resolution of a double.
+_HALVINGS = 54
+
+
+@dataclass(frozen=True, slots=True)
+class RelativeChange:
+    """(candidate - baseline) / baseline as fractions.  ``is_defined``: the baseline's mean is not 0.  ``is_bounded``: the
+    baseline is far enough from 0 (in standard errors) for the interval to be finite; elsewhere ``low`` and ``high`` are 0."""
+
+    change: FloatColumn
+    low: FloatColumn
+    high: FloatColumn
+    is_defined: BoolColumn
+    is_bounded: BoolColumn
+
+
+def paired_relative_change(baseline: FloatColumn, candidate: FloatColumn) -> RelativeChange:
+    """Over the last axis, which is the same blocks in both; at least 2."""
+    exponent = common_exponent(baseline, candidate)
+    count = baseline.shape[-1]
+    base, cand = moments(baseline, exponent), moments(candidate, exponent)
+    ratio, is_defined = _ratio(base.mean, cand.mean)
+    scaled_baseline = np.ldexp(baseline, -exponent[..., np.newaxis])
+    residual = np.ldexp(candidate, -exponent[..., np.newaxis]) - ratio[..., np.newaxis] * scaled_baseline
+    of_residual = moments(residual, np.zeros_like(exponent)).variance / count
+    centred = (residual - residual.mean(axis=-1, keepdims=True)) * (scaled_baseline - base.mean[..., np.newaxis])
+    covariance = np.where(of_residual == 0, 0.0, centred.sum(axis=-1) / (count - 1) / count)
+    quantile = t_quantile(np.full(ratio.shape, float(count - 1)), 0.5 + CONFIDENCE / 2)
+    slope = base.mean**2 - quantile**2 * base.variance / count
+    low = _end(slope, quantile, of_residual, covariance, -1.0)
+    high = _end(slope, quantile, of_residual, covariance, 1.0)
+    return _relative_change(base.mean, cand.mean, (low, high), is_defined & (slope > 0))
+
+
+def welch_relative_change(baseline: FloatColumn, candidate: FloatColumn) -> RelativeChange:
+    """Over the last axis, which is independent replicates of either arm; at least 2 each."""
+    exponent = common_exponent(baseline, candidate)
+    counts = baseline.shape[-1], candidate.shape[-1]
+    base, cand = moments(baseline, exponent), moments(candidate, exponent)
+    errors = base.variance / counts[0], cand.variance / counts[1]
+    low, low_is_bounded = _welch_end((base.mean, cand.mean), errors, counts, -1.0)
+    high, high_is_bounded = _welch_end((base.mean, cand.mean), errors, counts, 1.0)
+    return _relative_change(base.mean, cand.mean, (low, high), low_is_bounded & high_is_bounded)
+
+
+def _welch_end(
+    means: tuple[FloatColumn, FloatColumn], errors: tuple[FloatColumn, FloatColumn], counts: tuple[int, int], side: float
+) -> tuple[FloatColumn, BoolColumn]:
+    """Offset of one end from the observed ratio, and whether it is finite; pairs are (baseline, candidate).
+
+    Ratios are angles here, so that exchanging the arms mirrors the search: the end is the turn from the observed angle, at most
+    a right one, where Welch's statistic falls to the quantile of its degrees of freedom there.
+    """
+    sign = np.where(means[0] < 0, -1.0, 1.0)
+    angle = np.arctan2(sign * means[1], sign * means[0])
+    length = np.hypot(*means)
+    inside = np.zeros_like(angle)
+    outside = np.full_like(angle, np.pi / 2)
+    for _ in range(_HALVINGS):
+        turn = (inside + outside) / 2
+        base_part = errors[0] * np.sin(angle + side * turn) ** 2
+        cand_part = errors[1] * np.cos(angle + side * turn) ** 2
+        quantile = t_quantile(satterthwaite(base_part, cand_part, *counts), 0.5 + CONFIDENCE / 2)
+        is_inside = (length * np.sin(turn)) ** 2 < quantile**2 * (base_part + cand_part)
+        inside, outside = np.where(is_inside, turn, inside), np.where(is_inside, outside, turn)
+    is_bounded = (outside < np.pi / 2) & (np.abs(angle + side * outside) < np.pi / 2) & _is_away_from_zero(means[0])
+    divisor = np.where(is_bounded, np.cos(angle) * np.cos(angle + side * outside), 1.0)
+    return side * np.sin(inside) / divisor, is_bounded
+
+
+def _end(
+    slope: FloatColumn, quantile: FloatColumn, of_residual: FloatColumn, covariance: FloatColumn, side: float
+) -> FloatColumn:
+    """The root x of ``x^2 slope + 2 x q^2 covariance - q^2 of_residual = 0`` on one side; 0 where there is none.
+
+    x is the distance from the observed ratio; written around it, identical arms give exactly 0.
+    """
+    squared = quantile**2
+    inner = np.maximum(squared**2 * covariance**2 + slope * squared * of_residual, 0.0)
+    safe = np.where(slope > 0, slope, 1.0)
+    return np.where(slope > 0, (-squared * covariance + side * np.sqrt(inner)) / safe, 0.0)
+
+
+def _ratio(base_mean: FloatColumn, cand_mean: FloatColumn) -> tuple[FloatColumn, BoolColumn]:
+    is_defined = _is_away_from_zero(base_mean)
+    return np.where(is_defined, cand_mean / np.where(is_defined, base_mean, 1.0), 0.0), is_defined
+
+
+def _is_away_from_zero(scaled_mean: FloatColumn) -> BoolColumn:
+    """Means are scaled to about 1: what is far below is 0, or its reciprocal would leave the range of numbers."""
+    is_away: BoolColumn = np.abs(scaled_mean) > 1e-100
+    return is_away
+
+
+def _relative_change(
+    base_mean: FloatColumn, cand_mean: FloatColumn, offsets: tuple[FloatColumn, FloatColumn], is_bounded: BoolColumn
+) -> RelativeChange:
+    is_defined = _is_away_from_zero(base_mean)
+    change = np.where(is_defined, (cand_mean - base_mean) / np.where(is_defined, base_mean, 1.0), 0.0)
+    low, high = (np.where(is_bounded, change + offset, 0.0) for offset in offsets)
+    return RelativeChange(change, np.minimum(low, high), np.maximum(low, high), is_defined, is_bounded)

@@ -1,0 +1,67 @@
+"""The spread of replicates: what part of it is sampling, which replicates stand out, whether they drift.
+
+Sources: Iglewicz and Hoaglin 1993, How to Detect and Handle Outliers (modified z-score and its limit 3.5).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from profiler.model.arrays import BoolColumn, FloatColumn
+
+OUTLIER_SCORE = 3.5
+# 0.6745 is the upper quartile of the standard normal: it makes the median absolute deviation a standard deviation.
+_NORMAL_QUARTILE = 0.6745
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """Straight line through values in execution order.  ``change``: fitted change from the first to the last, as a fraction of
+    the mean; ``p``: two-sided, that there is none."""
+
+    change: float
+    p: float
+
+
+def sampling_variance(weight: FloatColumn, samples: FloatColumn, total: FloatColumn) -> FloatColumn:
+    """Variance of each value of ``weight`` that sampling alone causes.
+
+    A row's sample count is Poisson with its own mean; given the number of all samples, which the timer fixes, it is binomial,
+    hence the factor 1 - share.  ``weight`` / ``samples`` is the mean period.  All [..., runs]; 0 where there is no sample.
+    """
+    counted = np.where(samples > 0, samples, 1.0)
+    share = np.clip(weight / np.where(total > 0, total, 1.0), 0.0, 1.0)
+    return np.where((samples > 0) & (total > 0), weight**2 / counted * (1.0 - share), 0.0)
+
+
+def modified_z_scores(values: FloatColumn) -> FloatColumn:
+    """0.6745 (x - median) / MAD over the last axis; 0 where more than half of the values are equal (MAD = 0)."""
+    distance = values - np.median(values, axis=-1, keepdims=True)
+    deviation = np.median(np.abs(distance), axis=-1, keepdims=True)
+    return np.where(deviation > 0, _NORMAL_QUARTILE * distance / np.where(deviation > 0, deviation, 1.0), 0.0)
+
+
+def outliers(values: FloatColumn) -> BoolColumn:
+    """Modified z-score beyond 3.5."""
+    found: BoolColumn = np.abs(modified_z_scores(values)) > OUTLIER_SCORE
+    return found
+
+
+def trend(values: FloatColumn) -> Trend:
+    """Least-squares line through ``values`` [runs] over their order, with the t test of its slope; at least 3 values."""
+    from scipy import special
+
+    count = len(values)
+    mean = float(values.mean())
+    order = np.arange(count) - (count - 1) / 2
+    centred = values - mean
+    if mean == 0 or not centred.any():
+        return Trend(0.0, 1.0)
+    correlation = float(order @ centred / np.sqrt((order @ order) * (centred @ centred)))
+    slope = float(order @ centred / (order @ order))
+    degrees = count - 2
+    unexplained = max(1.0 - correlation**2, 1e-15)
+    p = float(2 * special.stdtr(degrees, -abs(correlation) * np.sqrt(degrees / unexplained)))
+    return Trend(change=slope * (count - 1) / mean, p=p)
