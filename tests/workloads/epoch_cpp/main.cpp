@@ -11,6 +11,10 @@ int main(int argc, char** argv) {
     const options::Options options = options::parse(argc, argv);
     if (options.self_test) return self_test::run();
     if (options.force_portable) sha256::force_portable(true);
+    if (options.vectors) {
+        self_test::print_vectors();
+        return 0;
+    }
     output::header(options);
     if (options.mode == options::Mode::pure) {
         pure::run(options);

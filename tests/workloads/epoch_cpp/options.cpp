@@ -20,7 +20,8 @@ constexpr char kHelp[] =
     "  --seed N              seed of all random numbers (default 1)\n"
     "  --threads N           only 1\n"
     "  --portable            do not use SHA-NI\n"
-    "  --self-test           check the parts against published vectors and plain definitions, then exit\n";
+    "  --self-test           check the parts against published vectors and plain definitions, then exit\n"
+    "  --vectors             print results that other programs can check, then exit\n";
 
 constexpr std::array<unsigned, kPhases> kPureRepeats = {160, 80, 80, 200, 1, 320, 16, 18};
 constexpr std::array<unsigned, kPhases> kMixedRepeats = {4, 1, 1, 1, 1, 4, 1, 2};
@@ -75,6 +76,10 @@ Options parse(int argc, char** argv) {
         }
         if (name == "--self-test") {
             result.self_test = true;
+            continue;
+        }
+        if (name == "--vectors") {
+            result.vectors = true;
             continue;
         }
         if (name == "--portable") {

@@ -33,6 +33,7 @@ struct Options {
     std::uint64_t seed = 1;
     bool force_portable = false;
     bool self_test = false;
+    bool vectors = false;
     std::array<unsigned, kPhases> repeat{};  // how often one epoch does each phase's work; set by parse
 };
 

@@ -129,4 +129,22 @@ int run() {
     return failures == 0 ? 0 : 1;
 }
 
+void print_vectors() {
+    constexpr std::size_t count = 100;
+    std::vector<std::uint64_t> values(count);
+    std::vector<std::uint32_t> list(count);
+    for (std::size_t i = 0; i < count; ++i) {
+        values[i] = 3 * i;
+        list[i] = static_cast<std::uint32_t>(i);
+    }
+    const persistent_tree::Tree tree = persistent_tree::build(values.data(), count);
+    merkle::Workspace workspace(tree.depth());
+    const std::uint64_t sevens = 0x0707070707070707u;
+    std::vector<Digest> sources(shuffling::hashes_per_round(count));
+    shuffling::shuffle_list(list.data(), count, Digest{{sevens, sevens, sevens, sevens}}, sources.data());
+    std::printf("{\"list_root\": \"%s\", \"shuffled\": [", hex(merkle::hash_tree_root(tree, workspace)).c_str());
+    for (std::size_t i = 0; i < count; ++i) std::printf("%s%u", i == 0 ? "" : ", ", list[i]);
+    std::printf("]}\n");
+}
+
 }  // namespace self_test

@@ -1,0 +1,83 @@
+"""Fixtures and options for all tests."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import hypothesis
+import pytest
+from support import workload
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# What a terminal or a user's settings would change in the output.
+NEUTRALIZED_VARIABLES = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "SLOTSCOPE_STORE")
+
+hypothesis.settings.register_profile("local", deadline=None)
+hypothesis.settings.register_profile("ci", deadline=None, derandomize=True)
+hypothesis.settings.register_profile("full", deadline=None, max_examples=1000)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--full", action="store_true", help="also run the tests that are marked `full`")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    for name in NEUTRALIZED_VARIABLES:
+        os.environ.pop(name, None)
+    profile = "full" if config.getoption("--full") else "ci" if os.environ.get("CI") else "local"
+    hypothesis.settings.load_profile(profile)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--full"):
+        return
+    full = [item for item in items if item.get_closest_marker("full")]
+    if full:
+        config.hook.pytest_deselected(items=full)
+        items[:] = [item for item in items if not item.get_closest_marker("full")]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def cache_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Keeps the user's caches out of the tests, and the tests out of the user's caches."""
+    directory = tmp_path_factory.mktemp("cache-home")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(directory))
+        yield directory
+
+
+@pytest.fixture(scope="session")
+def corpus() -> Path:
+    """Public recordings and binaries with expected results, beside the checkout."""
+    directory = ROOT.parent / "shared" / "corpus"
+    if not directory.is_dir():
+        pytest.skip(f"no input corpus at {directory}")
+    return directory
+
+
+@pytest.fixture(scope="session")
+def perf(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The perf program, when this machine lets it sample."""
+    program = shutil.which("perf")
+    if program is None:
+        pytest.skip("perf is not installed")
+    recording = tmp_path_factory.mktemp("perf") / "probe.data"
+    command = [program, "record", "-N", "-e", "cpu-clock", "-o", str(recording), "--", "true"]
+    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+    if done.returncode != 0:
+        reason = next((line for line in done.stderr.splitlines() if line.strip()), "no message")
+        pytest.skip(f"perf cannot record here: {reason.strip()}")
+    return program
+
+
+@pytest.fixture(scope="session")
+def workload_build() -> Callable[[workload.Variant], Path]:
+    """Builds the epoch workload; results are kept between sessions."""
+    if shutil.which(workload.COMPILER) is None:
+        pytest.skip(f"{workload.COMPILER} is not installed")
+    return workload.build
