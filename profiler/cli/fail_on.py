@@ -1,0 +1,90 @@
+"""``--fail-on [ROW:]PCT``: a limit for how much slower a candidate may get."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from profiler.errors import UsageError
+from profiler.model.comparison import CandidateComparison, Comparison, ComparisonRow
+
+TOTAL = "total"
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """``row``: the name of a row or metric, "total" for the whole; ``fraction``: of the baseline."""
+
+    row: str
+    fraction: float
+
+
+@dataclass(frozen=True, slots=True)
+class Exceeded:
+    """A limit that a candidate broke, in words."""
+
+    message: str
+
+
+def parse_limit(text: str) -> Limit:
+    """Argument type: "5", "5%", "memmove:2.5"; the last colon separates, so names may hold colons."""
+    row, colon, number = text.rpartition(":")
+    try:
+        percentage = float(number.strip().removesuffix("%"))
+    except ValueError:
+        percentage = math.nan
+    if not (math.isfinite(percentage) and percentage >= 0) or (colon and not row):
+        raise argparse.ArgumentTypeError(f"{text!r} is not [ROW:]PCT, a percentage of the baseline such as 5 or memmove:2.5")
+    return Limit(row or TOTAL, percentage / 100)
+
+
+def exceeded(comparison: Comparison, limits: Sequence[Limit]) -> list[Exceeded]:
+    """Limits that a candidate broke: its whole relative interval lies beyond.  ``UsageError`` for a row that no candidate
+    has."""
+    found = []
+    for limit in limits:
+        rows = [(candidate, row) for candidate in comparison.candidates if (row := _row(candidate, limit.row)) is not None]
+        if not rows:
+            raise UsageError(_unknown_row(comparison, limit.row))
+        found += [Exceeded(_message(candidate, row, limit)) for candidate, row in rows if _is_beyond(row, limit)]
+    return found
+
+
+def undecidable(comparison: Comparison, limits: Sequence[Limit]) -> list[str]:
+    """Rows under a limit that have no interval, so that the limit can never be exceeded: one line each."""
+    return [
+        f"--fail-on {limit.row}: {candidate.name} has no interval (needs 2 runs per arm and a baseline above 0): not checked"
+        for limit in limits
+        for candidate in comparison.candidates
+        if (row := _row(candidate, limit.row)) is not None and row.relative_interval is None
+    ]
+
+
+def _row(candidate: CandidateComparison, name: str) -> ComparisonRow | None:
+    rows = [candidate.total] if name == TOTAL else []
+    rows += [*candidate.rows, *(metric.row for metric in candidate.metrics)]
+    if name == TOTAL:
+        return rows[0]
+    return next((row for row in rows if name in (row.name, row.label)), None)
+
+
+def _is_beyond(row: ComparisonRow, limit: Limit) -> bool:
+    return row.relative_interval is not None and row.relative_interval.low > limit.fraction
+
+
+def _message(candidate: CandidateComparison, row: ComparisonRow, limit: Limit) -> str:
+    low = row.relative_interval.low if row.relative_interval else math.nan
+    return f"{candidate.name}: {limit.row} rose by at least {100 * low:.2f} %, more than {100 * limit.fraction:g} %"
+
+
+def _unknown_row(comparison: Comparison, name: str) -> str:
+    known = sorted(
+        {row.name for candidate in comparison.candidates for row in candidate.rows}
+        | {metric.row.name for candidate in comparison.candidates for metric in candidate.metrics}
+    )
+    nearest = difflib.get_close_matches(name, known, n=3, cutoff=0.4) or known[:5]
+    hint = f"; nearest: {', '.join(nearest)}" if nearest else ""
+    return f"--fail-on: no row or metric {name!r} in this comparison{hint}"

@@ -1,0 +1,108 @@
+"""Selectors to arms: what the store and files hold, loaded with all runs in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from profiler.cli.context import CliContext, existing_store
+from profiler.errors import UsageError
+from profiler.model.run import RunMode
+
+if TYPE_CHECKING:
+    from profiler.model.capture import Capture
+    from profiler.pipeline import Arm
+    from profiler.store.selectors import Selection
+    from profiler.store.store import Store
+    from symbolize.locate import Locator
+    from symbolize.symbolizer import Symbolizer
+
+
+@dataclass(frozen=True, slots=True)
+class SymbolTools:
+    """One search for binaries, shared by unwinding and symbolization."""
+
+    locator: Locator
+    symbolizer: Symbolizer
+
+
+def symbol_tools(debug_dirs: Sequence[str]) -> SymbolTools:
+    """``UsageError`` when a directory does not exist."""
+    from symbolize.cache import SymbolCache, default_cache_directory
+    from symbolize.locate import Locator, SearchPaths
+    from symbolize.symbolizer import Symbolizer
+
+    for directory in debug_dirs:
+        if not Path(directory).is_dir():
+            raise UsageError(f"--debug-dir {directory}: no such directory")
+    locator = Locator(SearchPaths(extra_dirs=tuple(Path(directory) for directory in debug_dirs)))
+    return SymbolTools(locator, Symbolizer(locator, SymbolCache(default_cache_directory())))
+
+
+def load_arms(
+    selectors: Sequence[str], context: CliContext, locator: Locator, progress: Callable[[str], None]
+) -> tuple[Arm, ...]:
+    """One arm per selector, in order, under distinct names.
+
+    ``UsageError``: unknown or empty selection.  ``FormatError``: a file that is not a recording.
+    """
+    from profiler.pipeline import Arm
+    from profiler.store.selectors import resolve
+
+    store = existing_store(context)
+    selections = [resolve(selector, store) for selector in selectors]
+    names = distinct_names([selection.label for selection in selections], selectors)
+    arms = []
+    for name, selection in zip(names, selections, strict=True):
+        captures = _captures(selection, store, locator, progress)
+        _check_profiled(name, captures)
+        arms.append(Arm(name, captures))
+    return tuple(arms)
+
+
+def distinct_names(labels: Sequence[str], selectors: Sequence[str]) -> tuple[str, ...]:
+    """The labels; where two are equal their selectors, and where those are equal too a number behind."""
+    names = [label if labels.count(label) == 1 else selector for label, selector in zip(labels, selectors, strict=True)]
+    seen: dict[str, int] = {}
+    distinct = []
+    for name in names:
+        seen[name] = seen.get(name, 0) + 1
+        distinct.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
+    return tuple(distinct)
+
+
+def _captures(
+    selection: Selection, store: Store | None, locator: Locator, progress: Callable[[str], None]
+) -> tuple[Capture, ...]:
+    if store is not None and selection.runs:
+        loaded = []
+        for place, run in enumerate(selection.runs, 1):
+            progress(f"{selection.label}: loading run {place} of {len(selection.runs)}")
+            loaded.append(store.load(run))
+        return tuple(loaded)
+    return _file_captures(selection, locator, progress)
+
+
+def _file_captures(selection: Selection, locator: Locator, progress: Callable[[str], None]) -> tuple[Capture, ...]:
+    """Files are runs of one arm: they get its name, and their place as round and position."""
+    from collectors.recording_file import read_recording
+
+    captures = []
+    for place, path in enumerate(selection.files):
+        progress(f"reading {path} ({place + 1} of {len(selection.files)})")
+        capture = read_recording(path, None, locator)
+        identity = replace(capture.info.identity, variant=selection.label, round=place, position=place)
+        captures.append(replace(capture, info=replace(capture.info, identity=identity)))
+    return tuple(captures)
+
+
+def _check_profiled(name: str, captures: Sequence[Capture]) -> None:
+    if not captures:
+        raise UsageError(f"{name}: no runs and no files in this selection; `slotscope list` shows what there is")
+    profiled = [capture for capture in captures if capture.info.identity.mode is not RunMode.PLAIN]
+    if not profiled:
+        raise UsageError(f"{name}: {len(captures)} runs without profiles; record them with `--profile separate`")
+    if all(capture.info.outcome.failure for capture in profiled):
+        raise UsageError(f"{name}: every profiled run failed ({profiled[0].info.outcome.failure}); `slotscope show` tells more")

@@ -1,0 +1,187 @@
+"""The console script: finds the command, runs it, and turns errors into one line and an exit code.
+
+Exit codes: 0 done; 1 the work failed or the input is damaged; 2 wrong usage; 3 a limit of ``compare --fail-on`` was
+exceeded; 130 interrupted; 141 the reader of the output went away.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import importlib
+import io
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn, Protocol, TextIO, cast
+
+from profiler.cli.context import STORE_VARIABLE, CliContext, default_store_directory
+from profiler.errors import SlotscopeError, UsageError
+
+PROGRAM = "slotscope"
+COMMANDS = ("record", "report", "compare", "export", "explain", "rules", "list", "show", "rm", "demo")
+EXIT_INTERRUPTED = 130
+EXIT_BROKEN_PIPE = 141
+
+_DESCRIPTION = (
+    "Where the CPU time of a native program went, and which part of it a build change bought back. "
+    "A SELECTOR names runs: `last`, a variant, SESSION/NAME, a file, a directory, a quoted glob, or LABEL=SELECTOR."
+)
+
+
+class CommandModule(Protocol):
+    """What every module of a command offers."""
+
+    NAME: str
+    HELP: str
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None: ...
+
+    def run(self, arguments: argparse.Namespace, context: CliContext) -> int: ...
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command; returns its exit code."""
+    _accept_any_text(sys.stdout)
+    _accept_any_text(sys.stderr)
+    try:
+        code = _dispatch(list(sys.argv[1:] if argv is None else argv))
+        sys.stdout.flush()
+        return code
+    except SlotscopeError as error:
+        return _fail(str(error), error.exit_code)
+    except KeyboardInterrupt:
+        return _fail("interrupted", EXIT_INTERRUPTED)
+    except BrokenPipeError:
+        _silence(sys.stdout)
+        return EXIT_BROKEN_PIPE
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        return _fail(f"{where}{error.strerror or error}", 1)
+
+
+def load_command(name: str) -> CommandModule:
+    """The module of a command, imported now."""
+    return cast(CommandModule, importlib.import_module(f"profiler.cli.{name}"))
+
+
+def command_parser(name: str) -> argparse.ArgumentParser:
+    """The parser of one command."""
+    command = load_command(name)
+    parser = _Parser(prog=f"{PROGRAM} {name}", description=f"{command.HELP}.", allow_abbrev=False)
+    command.add_arguments(parser)
+    _add_store(parser, default=argparse.SUPPRESS)
+    return parser
+
+
+class _HelpShown(Exception):
+    """``--help`` or ``--version`` was answered."""
+
+
+class _Parser(argparse.ArgumentParser):
+    """Raises instead of ending the process."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message} (see `{self.prog} --help`)")
+
+    def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
+        raise _HelpShown
+
+
+class _Version(argparse.Action):
+    def __init__(self, option_strings: Sequence[str], dest: str) -> None:
+        super().__init__(option_strings, dest, nargs=0, help="show the version and exit")
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from importlib.metadata import version
+
+        print(PROGRAM, version(PROGRAM))
+        parser.exit()
+
+
+class _OverallHelp(argparse.Action):
+    """Only this needs every command's one-line help."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str) -> None:
+        super().__init__(option_strings, dest, nargs=0, help="show this help and exit")
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        commands = "".join(f"  {name:<8} {load_command(name).HELP}\n" for name in COMMANDS)
+        parser.epilog = f"commands:\n{commands}\n`{PROGRAM} COMMAND --help` shows the options of a command."
+        parser.print_help()
+        parser.exit()
+
+
+def _dispatch(arguments: list[str]) -> int:
+    try:
+        overall = _overall_parser().parse_args(arguments)
+        if overall.command is None:
+            raise UsageError(f"no command given: one of {', '.join(COMMANDS)} (see `{PROGRAM} --help`)")
+        _check_command(overall.command)
+        parsed = command_parser(overall.command).parse_args(overall.arguments)
+    except _HelpShown:
+        return 0
+    store = getattr(parsed, "store", None) or overall.store or default_store_directory(os.environ)
+    return load_command(overall.command).run(parsed, CliContext(Path(store), sys.stdout, sys.stderr))
+
+
+def _overall_parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog=PROGRAM,
+        usage=f"{PROGRAM} [--store DIR] COMMAND ...",
+        description=_DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+        add_help=False,
+    )
+    parser.add_argument("-h", "--help", action=_OverallHelp)
+    parser.add_argument("--version", action=_Version)
+    _add_store(parser, default=None)
+    parser.add_argument("command", nargs="?", help=argparse.SUPPRESS)
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    return parser
+
+
+def _add_store(parser: argparse.ArgumentParser, default: str | None) -> None:
+    parser.add_argument(
+        "--store", metavar="DIR", default=default, help=f"where runs are kept (default: ${STORE_VARIABLE}, else ./.slotscope)"
+    )
+
+
+def _check_command(name: str) -> None:
+    if name not in COMMANDS:
+        nearest = difflib.get_close_matches(name, COMMANDS, n=1)
+        hint = f"did you mean {nearest[0]}?" if nearest else f"there are {', '.join(COMMANDS)}"
+        raise UsageError(f"no command {name!r}: {hint}")
+
+
+def _accept_any_text(stream: TextIO) -> None:
+    """Names may hold characters that the terminal's encoding does not know: shown as escapes instead of an error."""
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(errors="backslashreplace")
+
+
+def _fail(message: str, code: int) -> int:
+    from reports.plain_text import printable
+
+    try:
+        print(f"{PROGRAM}: {'' if code == EXIT_INTERRUPTED else 'error: '}{printable(message)}", file=sys.stderr)
+    except BrokenPipeError:
+        _silence(sys.stderr)
+    return code
+
+
+def _silence(stream: TextIO) -> None:
+    """What is still buffered goes nowhere, so that the interpreter does not complain at exit."""
+    try:
+        descriptor = stream.fileno()
+    except (OSError, ValueError):
+        return
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, descriptor)
+    os.close(nowhere)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,128 @@
+"""Options that the reading commands share, parsed once into a typed value."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from profiler.pipeline import AnalysisOptions
+
+DIMENSIONS = ("category", "group", "function", "symbol", "dso", "file", "line", "thread", "process", "host")
+DEFAULT_RULES = ("ethereum", "native")
+PHASE_SCOPES = ("process", "thread", "host")
+VIEWS = ("leaf", "owner")
+FORMATS = ("table", "markdown", "csv", "json")
+TABLE_ROWS = 25
+MARKDOWN_ROWS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingOptions:
+    """What every reading command takes; strings are empty and ``limit`` is None where nothing was given."""
+
+    rules: tuple[str, ...]
+    phase: str
+    phase_scope: str
+    focus: str
+    ignore: str
+    event: str
+    view: str
+    by: str
+    format: str
+    limit: int | None
+    debug_dirs: tuple[str, ...]
+
+    def analysis(self) -> AnalysisOptions:
+        """The same for the pipeline."""
+        from profiler.pipeline import AnalysisOptions
+
+        return AnalysisOptions(
+            rules=self.rules,
+            phase=self.phase,
+            phase_scope=self.phase_scope,
+            focus=self.focus,
+            ignore=self.ignore,
+            event=self.event,
+            view=self.view,
+            dimensions=(self.by,),
+        )
+
+    @property
+    def rows(self) -> int:
+        """Rows to show, 0 = all: tables for reading are limited by default, data for programs is not."""
+        if self.limit is not None:
+            return self.limit
+        return {"table": TABLE_ROWS, "markdown": MARKDOWN_ROWS}.get(self.format, 0)
+
+
+def add_selection_options(parser: argparse.ArgumentParser) -> None:
+    """--rules, --phase, --phase-scope, --focus, --ignore, --event, --debug-dir."""
+    group = parser.add_argument_group("what is counted, and how")
+    group.add_argument(
+        "--rules", action="append", metavar="NAME|FILE", help="category rules; may be repeated (default: ethereum, native)"
+    )
+    group.add_argument("--phase", type=_regex, metavar="REGEX", help="only time while a stack of the process matches")
+    group.add_argument(
+        "--phase-scope", choices=PHASE_SCOPES, default="process", help="whose samples the phase admits (default: process)"
+    )
+    group.add_argument("--focus", type=_regex, metavar="REGEX", help="only stacks with a function that matches")
+    group.add_argument("--ignore", type=_regex, metavar="REGEX", help="no stacks with a function that matches")
+    group.add_argument("--event", metavar="NAME", help="the event to count, when a recording holds several")
+    group.add_argument(
+        "--debug-dir", action="append", metavar="DIR", help="also search binaries and debug files here; may be repeated"
+    )
+
+
+def add_table_options(parser: argparse.ArgumentParser, formats: Sequence[str] = FORMATS) -> None:
+    """--by, --view, --format, --limit."""
+    group = parser.add_argument_group("what is shown")
+    group.add_argument("--by", choices=DIMENSIONS, default="category", help="what the rows are (default: category)")
+    group.add_argument(
+        "--view",
+        choices=VIEWS,
+        default="leaf",
+        help="owner charges pass-through categories such as memmove to the code that asked for them (default: leaf)",
+    )
+    group.add_argument("--format", choices=formats, default=formats[0], help=f"output format (default: {formats[0]})")
+    group.add_argument(
+        "--limit",
+        type=_row_count,
+        metavar="N",
+        help=f"rows to show, 0 = all (default: {TABLE_ROWS} in tables, {MARKDOWN_ROWS} in Markdown, all in CSV and JSON)",
+    )
+
+
+def reading_options(arguments: argparse.Namespace) -> ReadingOptions:
+    """The options of a parsed command line; those that the command does not have keep their defaults."""
+    given = vars(arguments)
+    return ReadingOptions(
+        rules=tuple(given.get("rules") or DEFAULT_RULES),
+        phase=given.get("phase") or "",
+        phase_scope=given.get("phase_scope") or PHASE_SCOPES[0],
+        focus=given.get("focus") or "",
+        ignore=given.get("ignore") or "",
+        event=given.get("event") or "",
+        view=given.get("view") or VIEWS[0],
+        by=given.get("by") or DIMENSIONS[0],
+        format=given.get("format") or FORMATS[0],
+        limit=given.get("limit"),
+        debug_dirs=tuple(given.get("debug_dir") or ()),
+    )
+
+
+def _regex(text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a regular expression: {error}") from error
+    return text
+
+
+def _row_count(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of rows (0 = all)")
+    return int(text)

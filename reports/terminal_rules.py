@@ -1,0 +1,40 @@
+"""A rule set as text: every rule in the order in which it is tried."""
+
+from __future__ import annotations
+
+from profiler.model.category import Rule, RuleSet
+from reports.plain_text import printable
+from reports.quantities import counted
+from reports.terminal_table import TerminalStyle, wrap
+
+
+def render_rule_set(rule_set: RuleSet, style: TerminalStyle) -> str:
+    """One paragraph per rule: where it stands, what it says, what must match; ends with a newline."""
+    lines = [rule_summary(rule_set), ""]
+    lines += [wrap(_rule_line(rule), style) for rule in rule_set.rules]
+    return "\n".join(lines) + "\n"
+
+
+def rule_summary(rule_set: RuleSet) -> str:
+    """ "ethereum+native: 140 rules, 31 categories, 12 transparent rules"."""
+    categories = {rule.category for rule in rule_set.rules if not rule.is_transparent}
+    transparent = sum(rule.is_transparent for rule in rule_set.rules)
+    parts = (counted(len(rule_set.rules), "rule"), _categories(len(categories)), counted(transparent, "transparent rule"))
+    return f"{printable(rule_set.name)}: {', '.join(parts)}"
+
+
+def _categories(number: int) -> str:
+    return f"{number} {'category' if number == 1 else 'categories'}"
+
+
+def _rule_line(rule: Rule) -> str:
+    marks = [
+        *((f"group {rule.group}",) if rule.group else ()),
+        *(("pass-through",) if rule.is_passthrough else ()),
+        *(("fallback",) if rule.is_fallback else ()),
+    ]
+    title = "(transparent)" if rule.is_transparent else rule.category
+    patterns = {"function": rule.function, "file": rule.file, "dso": rule.dso, "under": rule.under}
+    conditions = "  ".join(f"{key} ~ {pattern.pattern}" for key, pattern in patterns.items() if pattern is not None)
+    shown_marks = f" [{', '.join(marks)}]" if marks else ""
+    return f"{rule.origin}  {title}{shown_marks}  {conditions}"
