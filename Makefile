@@ -1,0 +1,54 @@
+# Every target that needs the environment sets it up first, which takes no time when nothing changed.
+
+.NOTPARALLEL:
+.PHONY: help setup demo test test-full lint format bench fuzz clean
+
+BIN := .venv/bin
+PYTEST := $(BIN)/pytest
+
+help:
+	@echo 'make setup      .venv with pinned packages; installs or names the system packages that are missing'
+	@echo 'make demo       builds two variants of the example workload, records, compares; report in demo-out/'
+	@echo 'make test       all tests that take seconds'
+	@echo 'make test-full  the long proofs as well: every build of the workload, planted changes, simulations'
+	@echo 'make lint       ruff and mypy'
+	@echo 'make format     lets ruff rewrite the sources'
+	@echo 'make bench      speed against perf and other tools'
+	@echo 'make fuzz       damaged and random input, for longer than in the tests'
+	@echo 'make clean      removes what was built, recorded and cached in this directory'
+	@echo
+	@echo 'SLOTSCOPE_ANALYSIS_ONLY=1 make setup: to read recordings only; needs neither perf nor a compiler'
+
+setup:
+	@scripts/setup.sh
+
+demo: setup
+	$(BIN)/slotscope demo $(DEMO_ARGS)
+
+# Measurements must not run beside each other, so tests that record have a run of their own.
+test: setup
+	$(PYTEST) -q -n 2 -m 'not perf' $(PYTEST_ARGS)
+	$(PYTEST) -q -m perf $(PYTEST_ARGS)
+
+test-full: setup
+	$(PYTEST) -q --full -n 2 -m 'not perf' $(PYTEST_ARGS)
+	$(PYTEST) -q --full -m perf $(PYTEST_ARGS)
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: setup
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: setup
+	$(BIN)/python tests/bench/bench.py $(BENCH_ARGS)
+
+fuzz: setup
+	$(PYTEST) -q --full -n 2 -k fuzz $(PYTEST_ARGS)
+
+clean:
+	rm -rf .venv build demo-out .slotscope .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
