@@ -1,0 +1,173 @@
+"""The naming rule for DIEs: linkage name, else the name qualified through the DIE's parents, else the bare name.
+
+Source: DWARF 5, sections 3.3.8.1 (abstract origins), 2.13 (specifications).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from profiler.model.symbols import NameSource
+from symbolize.dwarf.constants import (
+    FLAT_LANGUAGES,
+    DW_AT_abstract_origin,
+    DW_AT_linkage_name,
+    DW_AT_MIPS_linkage_name,
+    DW_AT_name,
+    DW_AT_specification,
+    DW_TAG_class_type,
+    DW_TAG_enumeration_type,
+    DW_TAG_module,
+    DW_TAG_namespace,
+    DW_TAG_structure_type,
+    DW_TAG_subprogram,
+    DW_TAG_union_type,
+)
+from symbolize.dwarf.leb128 import read_unsigned
+from symbolize.dwarf.unit_reader import OpenUnit, UnitReader
+from symbolize.dwarf.unit_root import MALFORMED
+
+# References from one DIE to the next that a name may take; more are a loop.
+LONGEST_REFERENCE_CHAIN = 16
+ANONYMOUS_NAMESPACE = "(anonymous namespace)"
+ANONYMOUS_TYPE = "{unnamed}"
+LINE_TABLES_ONLY_OPTION = " -g1"
+NAMED_SCOPES = frozenset(
+    {
+        DW_TAG_namespace,
+        DW_TAG_module,
+        DW_TAG_class_type,
+        DW_TAG_structure_type,
+        DW_TAG_union_type,
+        DW_TAG_enumeration_type,
+        DW_TAG_subprogram,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DieName:
+    """``name``: qualified as far as known.  ``linkage_name`` "" when there is none.  ``source``: LINKAGE_NAME, QUALIFIED,
+    PARTIAL, or UNRESOLVED with an empty name."""
+
+    name: str
+    linkage_name: str
+    source: NameSource
+
+
+NAMELESS = DieName("", "", NameSource.UNRESOLVED)
+
+
+class FunctionNames:
+    """Names of DIEs anywhere in .debug_info; with LTO an inlined function is described in another unit than its caller."""
+
+    def __init__(self, reader: UnitReader) -> None:
+        self._reader = reader
+        self._names: dict[int, DieName] = {}
+        self._parents: dict[int, dict[int, int]] = {}
+
+    def name(self, die: int) -> DieName:
+        """Name of the function at offset ``die`` of .debug_info; NAMELESS when it has none or cannot be read."""
+        found = self._names.get(die)
+        if found is None:
+            try:
+                found = self._read_name(die)
+            except MALFORMED:
+                found = NAMELESS
+            self._names[die] = found
+        return found
+
+    def _read_name(self, die: int) -> DieName:
+        bare = ""
+        is_declared = is_artificial = False
+        for _ in range(LONGEST_REFERENCE_CHAIN):
+            row = self._reader.row_of(die)
+            unit = self._reader.open(row)
+            entry, position = unit.entry(die - unit.root.header.offset)
+            found, _ = entry.shape.read_name(unit.data, position)
+            linkage_name, old_linkage_name, name, origin, specification, declared, artificial = found
+            forms = entry.shape.forms
+            bare = bare or _text(unit, forms, DW_AT_name, name)
+            mangled = _text(unit, forms, DW_AT_linkage_name, linkage_name)
+            mangled = mangled or _text(unit, forms, DW_AT_MIPS_linkage_name, old_linkage_name)
+            if mangled:
+                return DieName(bare or mangled, mangled, NameSource.LINKAGE_NAME)
+            is_declared = is_declared or declared is not None
+            is_artificial = is_artificial or artificial is not None
+            if origin is not None:
+                die = unit.root.reference(forms[DW_AT_abstract_origin], origin)
+            elif specification is not None:
+                die = unit.root.reference(forms[DW_AT_specification], specification)
+            else:
+                break
+        if not bare:
+            return NAMELESS
+        if unit.root.language in FLAT_LANGUAGES:
+            return DieName(bare, "", NameSource.QUALIFIED)
+        # Line tables only: no declaration, or the compiler says so.
+        if not is_artificial and (not is_declared or LINE_TABLES_ONLY_OPTION in unit.root.producer):
+            return DieName(bare, "", NameSource.PARTIAL)
+        return DieName("::".join([*self._scope_names(row, unit, die), bare]), "", NameSource.QUALIFIED)
+
+    def _scope_names(self, row: int, unit: OpenUnit, die: int) -> list[str]:
+        """Names of the namespaces, types and functions around a DIE, outermost first."""
+        parents = self._parents.get(row)
+        if parents is None:
+            parents = self._parents[row] = _find_parents(unit)
+        names: list[str] = []
+        position = parents.get(die - unit.root.header.offset, 0)
+        while position in parents:
+            entry, _ = unit.entry(position)
+            if entry.tag in NAMED_SCOPES:
+                name = _scope_name(unit, position)
+                names.append(name or (ANONYMOUS_NAMESPACE if entry.tag == DW_TAG_namespace else ANONYMOUS_TYPE))
+            position = parents[position]
+        return names[::-1]
+
+
+def _text(unit: OpenUnit, forms: dict[int, int], attribute: int, value: int | None) -> str:
+    if value is None:
+        return ""
+    return unit.root.string(forms[attribute], value, unit.data).decode("utf-8", "replace")
+
+
+def _scope_name(unit: OpenUnit, position: int) -> str:
+    """Bare name of a namespace, type or function, through the DIEs of the same unit that it refers to; "" = none."""
+    for _ in range(LONGEST_REFERENCE_CHAIN):
+        entry, behind_code = unit.entry(position)
+        _, _, name, origin, specification, _, _ = entry.shape.read_name(unit.data, behind_code)[0]
+        if name is not None:
+            return _text(unit, entry.shape.forms, DW_AT_name, name)
+        attribute, value = (DW_AT_abstract_origin, origin) if origin is not None else (DW_AT_specification, specification)
+        if value is None:
+            return ""
+        position = unit.root.reference(entry.shape.forms[attribute], value) - unit.root.header.offset
+        if not 0 < position < len(unit.data):
+            return ""
+    return ""
+
+
+def _find_parents(unit: OpenUnit) -> dict[int, int]:
+    """{position of a DIE: position of the DIE around it} of the scopes and of all DIEs with children, by a walk over the
+    whole unit.  The root DIE's parent is 0, which is no DIE."""
+    data = unit.data
+    parents: dict[int, int] = {}
+    position, end = unit.root.header.first_die - unit.root.header.offset, len(data)
+    around: list[int] = []
+    parent = 0
+    while position < end:
+        die = position
+        code, position = read_unsigned(data, position)
+        if code == 0:
+            if not around:
+                break
+            parent = around.pop()
+            continue
+        entry = unit.abbreviations[code]
+        position = entry.shape.skip(data, position)
+        if entry.has_children or entry.tag in NAMED_SCOPES:
+            parents[die] = parent
+        if entry.has_children:
+            around.append(parent)
+            parent = die
+    return parents

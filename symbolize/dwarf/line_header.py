@@ -1,0 +1,126 @@
+"""Header of a line number program: opcode tables and the file names (DWARF 5, section 6.2.4; DWARF 4, the same)."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+from symbolize.dwarf.attributes import AttributeSpec, read_value
+from symbolize.dwarf.constants import DW_LNCT_directory_index, DW_LNCT_path
+from symbolize.dwarf.leb128 import read_unsigned
+from symbolize.dwarf.unit_root import UnitRoot
+
+OPCODES = 256
+
+
+@dataclass(frozen=True, slots=True)
+class LineHeader:
+    """``data``: the program's unit in .debug_line from its length field on; the program is ``data[program_start:]``.
+
+    ``operand_counts[opcode]``: operands of a standard opcode.  ``file_names``: paths by the number that the program uses;
+    number 0 does not exist before version 5.
+    """
+
+    data: bytes
+    program_start: int
+    minimum_instruction_length: int
+    line_base: int
+    line_range: int
+    opcode_base: int
+    operand_counts: bytes
+    file_names: tuple[str, ...]
+
+
+def read_line_header(root: UnitRoot) -> LineHeader:
+    """The header of the unit's line program; raises one of MALFORMED when damaged or not 32-bit version 2 to 5."""
+    offset = root.line_offset
+    section = root.sections.line
+    (length,) = struct.unpack_from("<I", section, offset)
+    end = offset + 4 + length
+    if end > len(section):
+        raise ValueError("line program longer than .debug_line")
+    data = bytes(section[offset:end])
+    (version,) = struct.unpack_from("<H", data, 4)
+    if not 2 <= version <= 5:
+        raise ValueError(f"line program of version {version}")
+    position = 8 if version >= 5 else 6
+    (header_length,) = struct.unpack_from("<I", data, position)
+    position += 4
+    program_start = position + header_length
+    minimum_instruction_length = data[position]
+    position += 2 if version >= 4 else 1  # maximum_operations_per_instruction: no VLIW here
+    _, line_base, line_range, opcode_base = struct.unpack_from("<BbBB", data, position)
+    position += 4
+    operand_counts = b"\0" + data[position : position + opcode_base - 1]
+    if line_range == 0 or opcode_base == 0 or program_start > len(data):
+        raise ValueError("impossible line program header")
+    position += opcode_base - 1
+    files = _version_5_files(root, data, position) if version >= 5 else _version_4_files(root, data, position)
+    return LineHeader(
+        data, program_start, minimum_instruction_length, line_base, line_range, opcode_base, operand_counts, files
+    )
+
+
+def _version_4_files(root: UnitRoot, data: bytes, position: int) -> tuple[str, ...]:
+    """Directories and files are counted from 1; directory 0 is the compilation directory."""
+    directories = [root.compilation_directory]
+    while data[position]:
+        end = data.index(0, position)
+        directories.append(_text(data[position:end]))
+        position = end + 1
+    position += 1
+    names = [root.name]
+    while data[position]:
+        end = data.index(0, position)
+        name = _text(data[position:end])
+        directory, position = read_unsigned(data, end + 1)
+        for _ in ("modification time", "length"):
+            _, position = read_unsigned(data, position)
+        names.append(_join(directories, directory, name))
+    return tuple(names)
+
+
+def _version_5_files(root: UnitRoot, data: bytes, position: int) -> tuple[str, ...]:
+    """Directories and files are counted from 0; entry 0 is the compilation directory and the primary source file."""
+    directories_read, position = _version_5_entries(root, data, position)
+    directories = [name for name, _ in directories_read] or [root.compilation_directory]
+    files, _ = _version_5_entries(root, data, position)
+    return tuple(_join(directories, directory, name) for name, directory in files)
+
+
+def _version_5_entries(root: UnitRoot, data: bytes, position: int) -> tuple[list[tuple[str, int]], int]:
+    """((path, directory number) per entry, position behind)."""
+    format_count = data[position]
+    position += 1
+    formats = []
+    for _ in range(format_count):
+        content, position = read_unsigned(data, position)
+        form, position = read_unsigned(data, position)
+        formats.append(AttributeSpec(content, form, 0))
+    count, position = read_unsigned(data, position)
+    if count > len(data):
+        raise ValueError("more files than the line program can hold")
+    entries = []
+    for _ in range(count if formats else 0):
+        path, directory = "", 0
+        for spec in formats:
+            form, value, position = read_value(data, position, spec)
+            if spec.attribute == DW_LNCT_path:
+                path = _text(root.string(form, value, data))
+            elif spec.attribute == DW_LNCT_directory_index:
+                directory = value
+        entries.append((path, directory))
+    return entries, position
+
+
+def _join(directories: list[str], directory: int, name: str) -> str:
+    if name.startswith("/") or not 0 <= directory < len(directories):
+        return name
+    path = directories[directory]
+    if not path.startswith("/") and directory > 0 and directories[0]:
+        path = f"{directories[0]}/{path}"
+    return f"{path}/{name}" if path else name
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode("utf-8", "replace")

@@ -1,0 +1,166 @@
+"""Line number programs (DWARF 5, section 6.2.5) run into sorted columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from profiler.model.arrays import Int32Column, UInt64Column
+from symbolize.dwarf.constants import (
+    DW_LNE_define_file,
+    DW_LNE_end_sequence,
+    DW_LNE_set_address,
+    DW_LNS_advance_line,
+    DW_LNS_advance_pc,
+    DW_LNS_const_add_pc,
+    DW_LNS_copy,
+    DW_LNS_fixed_advance_pc,
+    DW_LNS_set_column,
+    DW_LNS_set_file,
+)
+from symbolize.dwarf.leb128 import read_signed, read_unsigned, skip_number
+from symbolize.dwarf.line_header import OPCODES, LineHeader
+from symbolize.dwarf.sections import DwarfSections, in_text
+
+NO_FILE = -1
+LARGEST_NUMBER = 0x7FFFFFFF
+ADDRESS_MASK = 0xFFFFFFFFFFFFFFFF
+
+
+@dataclass(frozen=True, slots=True)
+class LineTable:
+    """Rows sorted by ``address`` (link address); a row holds up to the next one's address, of rows at one address the last
+    one.  ``file``: number in ``file_names``, -1 where no source line is known (behind a sequence).  ``column`` 0 = unknown."""
+
+    address: UInt64Column
+    file: Int32Column
+    line: Int32Column
+    column: Int32Column
+    file_names: tuple[str, ...]
+
+
+class _Rows:
+    """The rows of a program while it runs: one list per column, and where each sequence ends."""
+
+    def __init__(self) -> None:
+        self.address: list[int] = []
+        self.file: list[int] = []
+        self.line: list[int] = []
+        self.column: list[int] = []
+        self.ends: list[int] = []
+
+
+def run_line_program(header: LineHeader, sections: DwarfSections) -> LineTable:
+    """All sequences of code that is in the file.  Raises one of MALFORMED when the program is damaged."""
+    rows = _Rows()
+    _run(header, rows)
+    return _sorted_table(rows, header, sections)
+
+
+def _run(header: LineHeader, rows: _Rows) -> None:
+    """The state machine.  op_index stays 0: x86-64 and aarch64 are not VLIW."""
+    data, position, end = header.data, header.program_start, len(header.data)
+    base, factor = header.opcode_base, header.minimum_instruction_length
+    advance = [(code - base) // header.line_range * factor if code >= base else 0 for code in range(OPCODES)]
+    step = [header.line_base + (code - base) % header.line_range for code in range(OPCODES)]
+    add_address, add_file = rows.address.append, rows.file.append
+    add_line, add_column = rows.line.append, rows.column.append
+    address, file, line, column = 0, 1, 1, 0
+    while position < end:
+        code = data[position]
+        position += 1
+        if code >= base or code == DW_LNS_copy:
+            if code >= base:
+                address += advance[code]
+                line += step[code]
+            add_address(address)
+            add_file(file)
+            add_line(line)
+            add_column(column)
+        elif code == DW_LNS_set_column:
+            column = data[position]
+            position += 1
+            if column >= 0x80:
+                column, position = read_unsigned(data, position - 1)
+        elif code == DW_LNS_advance_line:
+            delta = data[position]
+            position += 1
+            if delta >= 0x80:
+                delta, position = read_signed(data, position - 1)
+            elif delta >= 0x40:
+                delta -= 0x80
+            line += delta
+        elif code == 0:
+            size, position = read_unsigned(data, position)
+            address, is_end = _extended(data, position, size, address)
+            position += size
+            if is_end:
+                add_address(address)
+                add_file(NO_FILE)
+                add_line(0)
+                add_column(0)
+                rows.ends.append(len(rows.address))
+                address, file, line, column = 0, 1, 1, 0
+        elif code == DW_LNS_set_file:
+            file, position = read_unsigned(data, position)
+        else:
+            address, position = _rare(header, code, position, address + (advance[255] if code == DW_LNS_const_add_pc else 0))
+
+
+def _extended(data: bytes, position: int, size: int, address: int) -> tuple[int, bool]:
+    """(address, whether the sequence ends here) after an extended opcode at ``position``."""
+    opcode = data[position] if size else 0
+    if opcode == DW_LNE_set_address and size == 9:
+        return int.from_bytes(data[position + 1 : position + 9], "little"), False
+    if opcode == DW_LNE_define_file:
+        raise ValueError("files defined inside a line program are not supported")
+    return address, opcode == DW_LNE_end_sequence
+
+
+def _rare(header: LineHeader, code: int, position: int, address: int) -> tuple[int, int]:
+    """(address, position) after one of the other standard opcodes; unknown ones are skipped by their operand count."""
+    data = header.data
+    if code == DW_LNS_advance_pc:
+        delta, position = read_unsigned(data, position)
+        return address + delta * header.minimum_instruction_length, position
+    if code == DW_LNS_fixed_advance_pc:
+        return address + (data[position] | data[position + 1] << 8), position + 2
+    for _ in range(header.operand_counts[code]):
+        position = skip_number(data, position)
+    return address, position
+
+
+def _sorted_table(rows: _Rows, header: LineHeader, sections: DwarfSections) -> LineTable:
+    count = rows.ends[-1] if rows.ends else 0  # rows behind the last end of a sequence have no upper bound
+    address = np.array([value & ADDRESS_MASK for value in rows.address[:count]], np.uint64)
+    file = np.array(rows.file[:count], np.int64)
+    line = np.array(rows.line[:count], np.int64)
+    column = np.array(rows.column[:count], np.int64)
+    file[(file < 0) | (file >= len(header.file_names))] = NO_FILE
+    line[(line < 0) | (line > LARGEST_NUMBER)] = 0
+    column[(column < 0) | (column > LARGEST_NUMBER)] = 0
+    chosen = _chosen_rows(address, np.array(rows.ends, np.int64), sections)
+    return LineTable(
+        address=address[chosen],
+        file=file[chosen].astype(np.int32),
+        line=line[chosen].astype(np.int32),
+        column=column[chosen].astype(np.int32),
+        file_names=header.file_names,
+    )
+
+
+def _chosen_rows(
+    address: UInt64Column, ends: np.ndarray[tuple[int], np.dtype[np.int64]], sections: DwarfSections
+) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Rows of the sequences of code that is in the file, in order of address; where one sequence ends at the start of the
+    next, the end comes first."""
+    starts = np.concatenate([[0], ends])[:-1]
+    kept = in_text(sections, address[starts], address[ends - 1])
+    rows = np.flatnonzero(np.repeat(kept, ends - starts))
+    chosen = address[rows]
+    if np.all(chosen[1:] >= chosen[:-1]):
+        return rows
+    is_end = np.zeros(len(address), np.bool_)
+    is_end[ends - 1] = True
+    return rows[np.lexsort([~is_end[rows], chosen])]

@@ -1,0 +1,31 @@
+"""Many texts in one block of bytes, decoded only when asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from profiler.model.arrays import Int64Column
+
+
+@dataclass(frozen=True, slots=True)
+class StringPool:
+    """Text i is ``data[start[i]:start[i + 1]]`` in UTF-8; ``start`` is int64[n + 1]."""
+
+    data: bytes | memoryview
+    start: Int64Column
+
+    def __len__(self) -> int:
+        return len(self.start) - 1
+
+    def text(self, row: int) -> str:
+        return bytes(self.data[int(self.start[row]) : int(self.start[row + 1])]).decode("utf-8", "replace")
+
+
+def make_pool(texts: Iterable[str]) -> StringPool:
+    encoded = [text.encode("utf-8", "replace") for text in texts]
+    start = np.zeros(len(encoded) + 1, np.int64)
+    np.cumsum([len(text) for text in encoded], out=start[1:])
+    return StringPool(b"".join(encoded), start)

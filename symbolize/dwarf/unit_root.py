@@ -1,0 +1,159 @@
+"""The root DIE of a unit, and how values of the unit's forms turn into strings, addresses and references."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+from symbolize.dwarf.abbreviations import AbbreviationReader
+from symbolize.dwarf.attributes import AttributeSpec, read_value
+from symbolize.dwarf.constants import (
+    INDEXED_ADDRESS_FORMS,
+    INDEXED_STRING_FORMS,
+    UNIT_REFERENCE_FORMS,
+    DW_AT_addr_base,
+    DW_AT_comp_dir,
+    DW_AT_language,
+    DW_AT_low_pc,
+    DW_AT_name,
+    DW_AT_producer,
+    DW_AT_rnglists_base,
+    DW_AT_stmt_list,
+    DW_AT_str_offsets_base,
+    DW_FORM_addr,
+    DW_FORM_line_strp,
+    DW_FORM_ref_addr,
+    DW_FORM_string,
+    DW_FORM_strp,
+)
+from symbolize.dwarf.leb128 import read_unsigned
+from symbolize.dwarf.sections import DwarfSections, read_string
+from symbolize.dwarf.units import UnitHeader
+
+# What reading damaged debug information may raise; units that do so are left out.
+MALFORMED = (IndexError, KeyError, ValueError, OverflowError, struct.error)
+ROOT_BYTES = 512
+# Without a base attribute, indices count from behind the header of the first table of the section.
+DEFAULT_STRING_OFFSETS_BASE = 8
+DEFAULT_ADDRESS_BASE = 8
+DEFAULT_RANGE_LISTS_BASE = 12
+NO_ATTRIBUTE = (0, 0)
+
+Attributes = dict[int, tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class UnitRoot:
+    """``attributes`` of the root DIE: {attribute: (form, value)}, see ``attributes``; ``has_children`` of the root;
+    ``head``: the unit's first bytes, where the root's own texts are."""
+
+    header: UnitHeader
+    sections: DwarfSections
+    head: bytes
+    attributes: Attributes
+    has_children: bool
+    string_offsets_base: int
+    address_base: int
+    range_lists_base: int
+
+    def string(self, form: int, value: int, data: bytes) -> bytes:
+        """The text of a string attribute read from ``data`` (bytes of this unit)."""
+        sections = self.sections
+        if form == DW_FORM_strp:
+            return read_string(sections.strings, value)
+        if form == DW_FORM_line_strp:
+            return read_string(sections.line_strings, value)
+        if form == DW_FORM_string:
+            return data[value : data.index(0, value)]
+        if form in INDEXED_STRING_FORMS:
+            (offset,) = struct.unpack_from("<I", sections.string_offsets, self.string_offsets_base + 4 * value)
+            return read_string(sections.strings, offset)
+        raise ValueError(f"form 0x{form:x} is not a string that can be read")
+
+    def address(self, form: int, value: int) -> int:
+        """The link address of an address attribute."""
+        if form == DW_FORM_addr:
+            return value
+        if form in INDEXED_ADDRESS_FORMS:
+            return self.indexed_address(value)
+        raise ValueError(f"form 0x{form:x} is not an address")
+
+    def indexed_address(self, index: int) -> int:
+        (address,) = struct.unpack_from("<Q", self.sections.addresses, self.address_base + 8 * index)
+        return int(address)
+
+    def reference(self, form: int, value: int) -> int:
+        """Offset in .debug_info of a referenced DIE; ValueError for references into other files."""
+        if form in UNIT_REFERENCE_FORMS:
+            return self.header.offset + value
+        if form == DW_FORM_ref_addr:
+            return value
+        raise ValueError(f"form 0x{form:x} refers to another file")
+
+    def text_of(self, attribute: int) -> str:
+        """A text attribute of the root DIE, "" when absent."""
+        if attribute not in self.attributes:
+            return ""
+        return self.string(*self.attributes[attribute], self.head).decode("utf-8", "replace")
+
+    @property
+    def name(self) -> str:
+        return self.text_of(DW_AT_name)
+
+    @property
+    def compilation_directory(self) -> str:
+        return self.text_of(DW_AT_comp_dir)
+
+    @property
+    def producer(self) -> str:
+        return self.text_of(DW_AT_producer)
+
+    @property
+    def language(self) -> int:
+        return self.attributes.get(DW_AT_language, NO_ATTRIBUTE)[1]
+
+    @property
+    def line_offset(self) -> int:
+        """Offset of the line program in .debug_line, -1 when there is none."""
+        return self.attributes[DW_AT_stmt_list][1] if DW_AT_stmt_list in self.attributes else -1
+
+    @property
+    def base_address(self) -> int:
+        """Base of the unit's range lists."""
+        return self.address(*self.attributes[DW_AT_low_pc]) if DW_AT_low_pc in self.attributes else 0
+
+
+def read_root(sections: DwarfSections, abbreviations: AbbreviationReader, header: UnitHeader) -> UnitRoot:
+    """Reads the root DIE only.  Raises one of MALFORMED when the unit is damaged."""
+    head = bytes(sections.info[header.offset : min(header.end, header.offset + ROOT_BYTES)])
+    try:
+        return _parse_root(sections, abbreviations, header, head)
+    except IndexError:
+        if header.offset + len(head) == header.end:
+            raise
+    return _parse_root(sections, abbreviations, header, bytes(sections.info[header.offset : header.end]))
+
+
+def _parse_root(sections: DwarfSections, abbreviations: AbbreviationReader, header: UnitHeader, head: bytes) -> UnitRoot:
+    code, position = read_unsigned(head, header.first_die - header.offset)
+    abbreviation = abbreviations.entry(header.abbrev_offset, code)
+    attributes, _ = read_attributes(head, position, abbreviation.shape.specs)
+    return UnitRoot(
+        header=header,
+        sections=sections,
+        head=head,
+        attributes=attributes,
+        has_children=abbreviation.has_children,
+        string_offsets_base=attributes.get(DW_AT_str_offsets_base, (0, DEFAULT_STRING_OFFSETS_BASE))[1],
+        address_base=attributes.get(DW_AT_addr_base, (0, DEFAULT_ADDRESS_BASE))[1],
+        range_lists_base=attributes.get(DW_AT_rnglists_base, (0, DEFAULT_RANGE_LISTS_BASE))[1],
+    )
+
+
+def read_attributes(data: bytes, position: int, specs: tuple[AttributeSpec, ...]) -> tuple[Attributes, int]:
+    """({attribute: (form, value)}, position behind them)."""
+    attributes: Attributes = {}
+    for spec in specs:
+        form, value, position = read_value(data, position, spec)
+        attributes[spec.attribute] = (form, value)
+    return attributes, position
