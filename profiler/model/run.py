@@ -103,9 +103,19 @@ class RunOutcome:
 
 
 @dataclass(frozen=True, slots=True)
+class InputFile:
+    """A file that the program works on, as it was when the session began.  ``sha256`` lower-case hex."""
+
+    path: str
+    size_bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
 class CaptureInfo:
     """Everything that identifies and explains a run.  ``source`` is the file for imported captures; ``started_at`` an ISO
-    8601 UTC time stamp; ``command`` the argument list as run; ``phase`` the default phase asked for at recording."""
+    8601 UTC time stamp; ``command`` the argument list as run; ``phase`` the default phase asked for at recording;
+    ``inputs`` the files named as the program's inputs."""
 
     identity: RunIdentity
     host: HostFacts = field(default_factory=HostFacts)
@@ -117,3 +127,4 @@ class CaptureInfo:
     started_at: str = ""
     source: str = ""
     phase: str = ""
+    inputs: tuple[InputFile, ...] = ()
