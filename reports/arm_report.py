@@ -49,11 +49,11 @@ class ReportRow:
     samples: int
 
 
-def report_rows(report: ArmReport) -> tuple[ReportRow, ...]:
+def report_rows(report: ArmReport, with_empty_other: bool = True) -> tuple[ReportRow, ...]:
     """Heaviest first.  With a limit, the rows beyond it become one row "other rows (n)"; the category ``other`` is always a
-    row of its own, even when it is empty."""
+    row of its own, by default even when it is empty."""
     rows = _all_rows(report)
-    if report.dimension == "category" and all(row.name != OTHER for row in rows):
+    if with_empty_other and report.dimension == "category" and all(row.name != OTHER for row in rows):
         rows.append(ReportRow(OTHER, OTHER, 0, 0, 0.0, None, 0))
     if not report.limit or len(rows) <= report.limit:
         return tuple(rows)

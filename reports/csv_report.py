@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Iterable, Sequence
 
 from profiler.model.comparison import Comparison, ComparisonRow, Interval
@@ -59,7 +60,7 @@ def render_report_csv(report: ArmReport) -> str:
                 row.samples,
                 report.runs,
             )
-            for row in report_rows(report)
+            for row in report_rows(report, with_empty_other=False)
         ),
     )
 
@@ -110,5 +111,14 @@ def _text(header: Sequence[str], lines: Iterable[Sequence[Cell]]) -> str:
     writer = csv.writer(target, lineterminator="\n")
     writer.writerow(header)
     for line in lines:
-        writer.writerow([valid_utf8(cell) if isinstance(cell, str) else cell for cell in line])
+        writer.writerow([_shown(cell) for cell in line])
     return target.getvalue()
+
+
+def _shown(cell: Cell) -> Cell:
+    """Whole numbers without a point; nothing for what is not a finite number."""
+    if isinstance(cell, str):
+        return valid_utf8(cell)
+    if isinstance(cell, float):
+        return None if not math.isfinite(cell) else int(cell) if cell.is_integer() else cell
+    return cell

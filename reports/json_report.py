@@ -39,7 +39,7 @@ def render_report_json(report: ArmReport) -> str:
         "unit": valid_utf8(costs.unit),
         "total": report.total,
         "view": costs.view,
-        "rows": [_report_row(row) for row in report_rows(report)],
+        "rows": [_report_row(row) for row in report_rows(report, with_empty_other=False)],
         "quality": quality,
         "warnings": _warnings(costs.warnings),
     }

@@ -82,7 +82,7 @@ def _row(row: ComparisonRow, scale: Scale, unit: str, margin: float) -> tuple[st
         scale.number(row.baseline.mean),
         scale.number(row.candidate.mean),
         delta_text(row, scale),
-        text(interval_text(row.delta_interval, scale)),
+        interval_text(row.delta_interval, scale),
         relative_change(row),
         text(probability(row.p_adjusted)),
         f"**{verdict}**" if row.verdict in (Verdict.FASTER, Verdict.SLOWER) else verdict,
@@ -101,7 +101,7 @@ def _metrics_table(report: ComparisonReport, candidate: CandidateComparison) -> 
         scale = metric_scale(metric)
         cells = _row(metric.row, scale, metric.unit, report.comparison.margin)
         lines.append(
-            (cells[0], text(scale.unit), *cells[1:5], f"{cells[5]} {text(relative_interval(metric.row))}".strip(), *cells[6:])
+            (cells[0], text(scale.unit), *cells[1:5], f"{cells[5]} {relative_interval(metric.row)}".strip(), *cells[6:])
         )
     headers = (
         "time or metric",

@@ -25,8 +25,10 @@ def name(text: str) -> str:
 
 
 def text(words: str) -> str:
-    """A sentence with foreign words in it, shown literally."""
-    return re.sub(r"[&<>|`*_~\[\]\\#@$]", lambda found: f"&#{ord(found[0])};", printable(words))
+    """A sentence with foreign words in it, shown literally; an empty comment keeps "@name" and "#1" from becoming links."""
+    escaped = re.sub(r"[&<>]", lambda found: f"&#{ord(found[0])};", printable(words))
+    escaped = re.sub(r"[|`*_~\[\]\\$]", r"\\\g<0>", escaped)
+    return re.sub(r"(?<!&)([@#])(?=\w)", r"\1<!-- -->", escaped)
 
 
 def table(headers: Sequence[str], rows: Sequence[Sequence[str]], text_columns: frozenset[int]) -> str:

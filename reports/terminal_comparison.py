@@ -22,10 +22,12 @@ from reports.wording import (
 )
 
 _VERDICT_STYLES = {Verdict.FASTER: "green", Verdict.SLOWER: "red", Verdict.UNTESTABLE: "yellow"}
-_FOOTNOTE = (
-    "visible: the smallest difference that these runs could show. runs: per arm, to decide the difference seen. "
-    "sigma: |difference| / its standard error. apart: no value of one arm reaches into the other's."
-)
+_FOOTNOTES = {
+    "visible": "the smallest difference that these runs could show",
+    "runs": "per arm, to decide the difference seen",
+    "sigma": "|difference| / its standard error",
+    "apart": "no value of one arm reaches into the other's",
+}
 _HEADER_WIDTH = 14
 
 
@@ -56,13 +58,14 @@ def _candidate(report: ComparisonReport, candidate: CandidateComparison, style: 
         ],
         style,
     )
-    return [
-        header,
-        _rows_table(report, candidate, style),
-        _metrics_table(report, candidate, style),
-        _notes(candidate, style),
-        wrap(_FOOTNOTE, style) if comparison.baseline_runs > 1 or candidate.runs > 1 else "",
-    ]
+    tables = [_rows_table(report, candidate, style), _metrics_table(report, candidate, style)]
+    return [header, *tables, _notes(candidate, style), _footnote(tables, style)]
+
+
+def _footnote(tables: Sequence[str], style: TerminalStyle) -> str:
+    """Explains the columns that had room."""
+    headers = {word for rendered in tables for word in rendered.partition("\n")[0].split()}
+    return wrap("; ".join(f"{header}: {meaning}" for header, meaning in _FOOTNOTES.items() if header in headers), style)
 
 
 def _wrapped(lines: Sequence[str], style: TerminalStyle) -> str:
@@ -91,7 +94,7 @@ def _metrics_table(report: ComparisonReport, candidate: CandidateComparison, sty
     tested = [_Tested(metric.row, metric_scale(metric), metric.unit) for metric in candidate.metrics]
     columns = [
         Column("metric", tuple(row.row.label for row in tested), is_text=True),
-        Column("unit", tuple(row.scale.unit for row in tested), is_text=True),
+        Column("unit", tuple(row.scale.unit for row in tested), keep=90, is_word=True),
         *_mean_columns(report, candidate, tested, None),
         Column("delta", tuple(delta_text(row.row, row.scale) for row in tested)),
         *_effect_columns(tested, report.comparison.margin, None),
@@ -135,7 +138,7 @@ def _effect_columns(tested: Sequence[_Tested], margin: float, rest: RowsSum | No
     return [
         Column("95 % interval", _cells([interval_text(row.row.delta_interval, row.scale) for row in tested], rest), keep=50),
         Column("change", _cells([relative_change(row) for row in rows], rest), keep=80),
-        Column("verdict", _cells(verdicts, rest), is_text=True, styles=_cells(styles, rest)),
+        Column("verdict", _cells(verdicts, rest), is_word=True, styles=_cells(styles, rest)),
         *(Column(header, _cells(cells, rest), keep) for header, keep, cells in numbers),
     ]
 

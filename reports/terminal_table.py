@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 KEEP_ALWAYS = 100
 _GAP = 2
 _NARROWEST_TEXT = 14
+_GLUE = "\ue000"  # for private use, so never in printable text
+_BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:%|ns|µs|ms|s|runs?|samples)(?!\w))")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +32,14 @@ class TerminalStyle:
 @dataclass(frozen=True, slots=True)
 class Column:
     """``cells``: one per row.  ``keep``: the column with the lowest number is dropped first, ``KEEP_ALWAYS`` never.
-    ``is_text``: left aligned and shortened when there is no room; numbers are never cut.  ``styles``: a rich style per
-    cell, "" for none; empty for a column without any."""
+    ``is_text``: left aligned and shortened when there is no room.  ``is_word``: left aligned and, like numbers, never cut.
+    ``styles``: a rich style per cell, "" for none; empty for a column without any."""
 
     header: str
     cells: tuple[str, ...]
     keep: int = KEEP_ALWAYS
     is_text: bool = False
+    is_word: bool = False
     styles: tuple[str, ...] = ()
 
 
@@ -50,15 +54,16 @@ def render_table(columns: Sequence[Column], style: TerminalStyle) -> str:
 
 
 def wrap(text: str, style: TerminalStyle, indent: str = "") -> str:
-    """One paragraph, wrapped at blanks; following lines are indented by two more."""
-    return textwrap.fill(
-        printable(text),
+    """One paragraph, wrapped at blanks but not between a number and its unit; following lines are indented by two more."""
+    filled = textwrap.fill(
+        _BEFORE_UNIT.sub(_GLUE, printable(text)),
         max(20, style.width),
         initial_indent=indent,
         subsequent_indent=indent + "  ",
         break_long_words=False,
         break_on_hyphens=False,
     )
+    return filled.replace(_GLUE, " ")
 
 
 def _without_empty(columns: Sequence[Column]) -> list[Column]:
@@ -99,7 +104,7 @@ def _rich_table(columns: Sequence[Column], widths: Sequence[int]) -> Table:
 
     table = Table(box=None, show_edge=False, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="bold")
     for column, width in zip(columns, widths, strict=True):
-        justify: Literal["left", "right"] = "left" if column.is_text else "right"
+        justify: Literal["left", "right"] = "left" if column.is_text or column.is_word else "right"
         table.add_column(
             Text(shorten_middle(column.header, width), justify=justify), width=width, no_wrap=True, justify=justify
         )

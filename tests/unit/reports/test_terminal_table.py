@@ -1,0 +1,66 @@
+"""Tables at any width: nothing wraps, numbers are never cut, no escape codes unless asked for."""
+
+from __future__ import annotations
+
+from reports.terminal_table import Column, TerminalStyle, render_table, wrap
+
+COLUMNS = (
+    Column("name", ("persistent_tree::with_updated::rebuild_path", "main"), is_text=True, styles=("", "bold")),
+    Column("self ms", ("1,234.5", "0.1")),
+    Column("share", ("99.9 %", "0.1 %"), keep=90),
+    Column("samples", ("123,456", "12"), keep=40),
+    Column("empty", ("", ""), keep=95),
+)
+
+
+def test_everything_fits() -> None:
+    assert render_table(COLUMNS, TerminalStyle(80)) == (
+        "name                                         self ms   share  samples\n"
+        "persistent_tree::with_updated::rebuild_path  1,234.5  99.9 %  123,456\n"
+        "main                                             0.1   0.1 %       12"
+    )
+
+
+def test_names_are_shortened_before_columns_go() -> None:
+    assert render_table(COLUMNS, TerminalStyle(50)) == (
+        "name                      self ms   share  samples\n"
+        "persistent_...build_path  1,234.5  99.9 %  123,456\n"
+        "main                          0.1   0.1 %       12"
+    )
+
+
+def test_columns_go_by_priority() -> None:
+    assert render_table(COLUMNS, TerminalStyle(32)) == (
+        "name             self ms   share\npersis...d_path  1,234.5  99.9 %\nmain                 0.1   0.1 %"
+    )
+
+
+def test_columns_that_must_stay_are_never_cut() -> None:
+    lines = render_table(COLUMNS, TerminalStyle(10)).splitlines()
+    assert lines[1].endswith("1,234.5")
+    assert "99.9 %" not in lines[1]
+
+
+def test_color_only_when_asked_for() -> None:
+    plain = render_table(COLUMNS, TerminalStyle(80, color=False))
+    colored = render_table(COLUMNS, TerminalStyle(80, color=True))
+    assert "\x1b" not in plain
+    assert "\x1b[1m" in colored
+
+
+def test_names_cannot_inject_markup_or_escapes() -> None:
+    hostile = ("[bold red]x[/]", "\x1b]0;title\x07", "a\nb", ":smile:", "\udcff")
+    lines = render_table([Column("name", hostile, is_text=True), Column("n", ("1",) * 5)], TerminalStyle(80)).splitlines()
+    assert [line.rsplit(maxsplit=1)[0] for line in lines[1:]] == [
+        "[bold red]x[/]", "\\x1b]0;title\\x07", "a\\x0ab", ":smile:", "\\xff",
+    ]  # fmt: skip
+
+
+def test_wide_characters_take_two_cells() -> None:
+    lines = render_table([Column("name", ("木木木", "abc"), is_text=True), Column("n", ("1", "2"))], TerminalStyle(80))
+    assert lines.splitlines() == ["name    n", "木木木  1", "abc     2"]
+
+
+def test_paragraphs_wrap_at_blanks_but_not_inside_a_quantity() -> None:
+    assert wrap("the total fell by 12.5 % in 30 runs", TerminalStyle(22)) == "the total fell by\n  12.5 % in 30 runs"
+    assert wrap("a" * 30 + " b", TerminalStyle(20), "  ") == "  " + "a" * 30 + "\n    b"
