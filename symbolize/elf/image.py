@@ -29,14 +29,16 @@ class ElfImage:
     """One ELF-64 little-endian file; immutable.
 
     ``name``: the file's name for messages.  ``data``: the whole file.  ``build_id``: raw bytes, empty when there is none.
-    ``machine``, ``elf_type``: ``e_machine``, ``e_type``.  ``load_segments``: PT_LOAD in file order.  ``sections``: by name,
-    the first of equal names.  ``section_table``: all of them by index.  ``frame_header_segment``: PT_GNU_EH_FRAME or None.
+    ``machine``, ``elf_type``, ``entry_address``: ``e_machine``, ``e_type``, ``e_entry``.  ``load_segments``: PT_LOAD in file
+    order.  ``sections``: by name, the first of equal names.  ``section_table``: all of them by index.
+    ``frame_header_segment``: PT_GNU_EH_FRAME or None.
     """
 
     __slots__ = (
         "build_id",
         "data",
         "elf_type",
+        "entry_address",
         "frame_header_segment",
         "load_segments",
         "machine",
@@ -51,6 +53,7 @@ class ElfImage:
         self.data = data
         self.machine = layout.machine
         self.elf_type = layout.elf_type
+        self.entry_address = layout.entry_address
         self.load_segments = tuple(segment for kind, segment in layout.segments if kind == PT_LOAD)
         self.frame_header_segment = next((s for kind, s in layout.segments if kind == PT_GNU_EH_FRAME), None)
         self.section_table = layout.sections

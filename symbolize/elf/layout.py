@@ -63,6 +63,7 @@ class Layout:
 
     elf_type: int
     machine: int
+    entry_address: int
     segments: tuple[tuple[int, Segment], ...]
     sections: tuple[Section, ...]
 
@@ -78,6 +79,7 @@ def read_layout(data: memoryview, name: str) -> Layout:
     return Layout(
         elf_type=_number(header["e_type"]),
         machine=_number(header["e_machine"]),
+        entry_address=header["e_entry"],
         segments=_segments(data, name, header, section_headers),
         sections=_sections(data, header, section_headers),
     )

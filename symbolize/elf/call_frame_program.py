@@ -1,0 +1,282 @@
+"""The instructions of an FDE, run to a table of unwinding rules (DWARF 5, 6.4.2 and 6.4.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import IntEnum
+from typing import NamedTuple, TypeAlias
+
+from profiler.errors import FormatError
+from symbolize.elf.call_frame_section import CallFrameSection, CommonInformation, FrameDescription
+from symbolize.elf.dwarf_encoding import encoded_pointer, sleb128, uleb128
+
+CFA_BY_EXPRESSION = -1
+_NESTING_LIMIT = 1000
+
+
+class RuleKind(IntEnum):
+    """How the caller's value of a register is found; the value of the rule is named behind."""
+
+    UNDEFINED = 0
+    SAME_VALUE = 1
+    OFFSET = 2  # in memory at CFA + value
+    VALUE_OFFSET = 3  # is CFA + value
+    REGISTER = 4  # in register number value
+    EXPRESSION = 5  # in memory at the address that expression value computes
+    VALUE_EXPRESSION = 6  # is what expression value computes
+
+
+RegisterRule: TypeAlias = tuple[RuleKind, int | bytes]
+# (register, offset), (CFA_BY_EXPRESSION, expression), or None before the first definition.
+CfaRule: TypeAlias = tuple[int, int | bytes] | None
+
+
+class FrameRow(NamedTuple):
+    """The rules in force from link address ``start`` up to the next row (or the end of the FDE)."""
+
+    start: int
+    cfa: CfaRule
+    rules: dict[int, RegisterRule]
+
+
+def frame_rows(section: CallFrameSection, fde: FrameDescription) -> list[FrameRow]:
+    """The rows of one FDE by ascending address, at least one.  Registers without a rule are absent from ``rules``.  Raises
+    ``FormatError`` for damaged instructions."""
+    state = _Interpreter(section, fde.common, fde.start)
+    try:
+        state.run(*fde.common.instructions)
+        state.begin_rows()
+        state.run(*fde.instructions)
+    except (IndexError, ValueError) as error:
+        raise FormatError(section.source, f"damaged call frame instructions ({error})", fde.instructions[0]) from error
+    return state.finished_rows()
+
+
+class _Interpreter:
+    """State of one run: location, CFA rule, register rules, and the stack of remembered states."""
+
+    def __init__(self, section: CallFrameSection, common: CommonInformation, start: int) -> None:
+        self._data = section.data
+        self._section = section
+        self._common = common
+        self._location = start
+        self._cfa: CfaRule = None
+        self._rules: dict[int, RegisterRule] = {}
+        self._initial: dict[int, RegisterRule] = {}
+        self._remembered: list[tuple[CfaRule, dict[int, RegisterRule]]] = []
+        self._rows: list[FrameRow] = []
+
+    def begin_rows(self) -> None:
+        """What the CIE set up is what DW_CFA_restore goes back to."""
+        self._initial = dict(self._rules)
+        self._rows.clear()
+
+    def finished_rows(self) -> list[FrameRow]:
+        self._close_row()
+        return self._rows
+
+    def run(self, position: int, end: int) -> None:
+        data, common = self._data, self._common
+        while position < end:
+            opcode = data[position]
+            position += 1
+            operand = opcode & 0x3F
+            high = opcode >> 6
+            if high == 1:  # DW_CFA_advance_loc
+                self._advance(operand)
+            elif high == 2:  # DW_CFA_offset
+                value, position = uleb128(data, position)
+                self._rules[operand] = (RuleKind.OFFSET, value * common.data_alignment)
+            elif high == 3:  # DW_CFA_restore
+                self._restore(operand)
+            elif opcode:
+                handler = _HANDLERS.get(opcode)
+                if handler is None:
+                    raise ValueError(f"unknown instruction {opcode:#x}")
+                position = handler(self, position)
+
+    def _close_row(self) -> None:
+        if self._rows and self._rows[-1].start == self._location:
+            self._rows.pop()
+        self._rows.append(FrameRow(self._location, self._cfa, dict(self._rules)))
+
+    def _advance(self, delta: int) -> None:
+        self._close_row()
+        self._location += delta * self._common.code_alignment
+
+    def _restore(self, register: int) -> None:
+        if register in self._initial:
+            self._rules[register] = self._initial[register]
+        else:
+            self._rules.pop(register, None)
+
+    def advance_loc1(self, position: int) -> int:
+        return self._advance_by(position, 1)
+
+    def advance_loc2(self, position: int) -> int:
+        return self._advance_by(position, 2)
+
+    def advance_loc4(self, position: int) -> int:
+        return self._advance_by(position, 4)
+
+    def advance_loc8(self, position: int) -> int:
+        return self._advance_by(position, 8)
+
+    def _advance_by(self, position: int, size: int) -> int:
+        if position + size > len(self._data):
+            raise IndexError(position)
+        self._advance(int.from_bytes(self._data[position : position + size], "little"))
+        return position + size
+
+    def set_loc(self, position: int) -> int:
+        bases = (self._section.link_address, 0)
+        location, position = encoded_pointer(self._data, position, self._common.pointer_encoding, bases)
+        if location < self._location:
+            raise ValueError("DW_CFA_set_loc goes back")
+        self._close_row()
+        self._location = location
+        return position
+
+    def offset_extended(self, position: int) -> int:
+        return self._set_scaled(position, RuleKind.OFFSET, uleb128)
+
+    def offset_extended_sf(self, position: int) -> int:
+        return self._set_scaled(position, RuleKind.OFFSET, sleb128)
+
+    def val_offset(self, position: int) -> int:
+        return self._set_scaled(position, RuleKind.VALUE_OFFSET, uleb128)
+
+    def val_offset_sf(self, position: int) -> int:
+        return self._set_scaled(position, RuleKind.VALUE_OFFSET, sleb128)
+
+    def _set_scaled(self, position: int, kind: RuleKind, read: Callable[[memoryview, int], tuple[int, int]]) -> int:
+        register, position = uleb128(self._data, position)
+        value, position = read(self._data, position)
+        self._rules[register] = (kind, value * self._common.data_alignment)
+        return position
+
+    def gnu_negative_offset_extended(self, position: int) -> int:
+        register, position = uleb128(self._data, position)
+        value, position = uleb128(self._data, position)
+        self._rules[register] = (RuleKind.OFFSET, -value * self._common.data_alignment)
+        return position
+
+    def restore_extended(self, position: int) -> int:
+        register, position = uleb128(self._data, position)
+        self._restore(register)
+        return position
+
+    def undefined(self, position: int) -> int:
+        register, position = uleb128(self._data, position)
+        self._rules[register] = (RuleKind.UNDEFINED, 0)
+        return position
+
+    def same_value(self, position: int) -> int:
+        register, position = uleb128(self._data, position)
+        self._rules[register] = (RuleKind.SAME_VALUE, 0)
+        return position
+
+    def register(self, position: int) -> int:
+        register, position = uleb128(self._data, position)
+        source, position = uleb128(self._data, position)
+        self._rules[register] = (RuleKind.REGISTER, source)
+        return position
+
+    def remember_state(self, position: int) -> int:
+        if len(self._remembered) >= _NESTING_LIMIT:
+            raise ValueError("DW_CFA_remember_state nested too deep")
+        self._remembered.append((self._cfa, dict(self._rules)))
+        return position
+
+    def restore_state(self, position: int) -> int:
+        if not self._remembered:
+            raise ValueError("DW_CFA_restore_state without a remembered state")
+        self._cfa, self._rules = self._remembered.pop()
+        return position
+
+    def def_cfa(self, position: int) -> int:
+        register, position = uleb128(self._data, position)
+        offset, position = uleb128(self._data, position)
+        self._cfa = (register, offset)
+        return position
+
+    def def_cfa_sf(self, position: int) -> int:
+        register, position = uleb128(self._data, position)
+        offset, position = sleb128(self._data, position)
+        self._cfa = (register, offset * self._common.data_alignment)
+        return position
+
+    def def_cfa_register(self, position: int) -> int:
+        register, position = uleb128(self._data, position)
+        self._cfa = (register, self._register_cfa()[1])
+        return position
+
+    def def_cfa_offset(self, position: int) -> int:
+        offset, position = uleb128(self._data, position)
+        self._cfa = (self._register_cfa()[0], offset)
+        return position
+
+    def def_cfa_offset_sf(self, position: int) -> int:
+        offset, position = sleb128(self._data, position)
+        self._cfa = (self._register_cfa()[0], offset * self._common.data_alignment)
+        return position
+
+    def _register_cfa(self) -> tuple[int, int | bytes]:
+        if self._cfa is None or self._cfa[0] == CFA_BY_EXPRESSION:
+            raise ValueError("the CFA is not a register and an offset")
+        return self._cfa
+
+    def def_cfa_expression(self, position: int) -> int:
+        expression, position = self._block(position)
+        self._cfa = (CFA_BY_EXPRESSION, expression)
+        return position
+
+    def expression(self, position: int) -> int:
+        register, position = uleb128(self._data, position)
+        block, position = self._block(position)
+        self._rules[register] = (RuleKind.EXPRESSION, block)
+        return position
+
+    def val_expression(self, position: int) -> int:
+        register, position = uleb128(self._data, position)
+        block, position = self._block(position)
+        self._rules[register] = (RuleKind.VALUE_EXPRESSION, block)
+        return position
+
+    def gnu_args_size(self, position: int) -> int:
+        return uleb128(self._data, position)[1]
+
+    def _block(self, position: int) -> tuple[bytes, int]:
+        size, position = uleb128(self._data, position)
+        if size > len(self._data) - position:
+            raise IndexError(position)
+        return bytes(self._data[position : position + size]), position + size
+
+
+_HANDLERS: dict[int, Callable[[_Interpreter, int], int]] = {
+    0x01: _Interpreter.set_loc,
+    0x02: _Interpreter.advance_loc1,
+    0x03: _Interpreter.advance_loc2,
+    0x04: _Interpreter.advance_loc4,
+    0x05: _Interpreter.offset_extended,
+    0x06: _Interpreter.restore_extended,
+    0x07: _Interpreter.undefined,
+    0x08: _Interpreter.same_value,
+    0x09: _Interpreter.register,
+    0x0A: _Interpreter.remember_state,
+    0x0B: _Interpreter.restore_state,
+    0x0C: _Interpreter.def_cfa,
+    0x0D: _Interpreter.def_cfa_register,
+    0x0E: _Interpreter.def_cfa_offset,
+    0x0F: _Interpreter.def_cfa_expression,
+    0x10: _Interpreter.expression,
+    0x11: _Interpreter.offset_extended_sf,
+    0x12: _Interpreter.def_cfa_sf,
+    0x13: _Interpreter.def_cfa_offset_sf,
+    0x14: _Interpreter.val_offset,
+    0x15: _Interpreter.val_offset_sf,
+    0x16: _Interpreter.val_expression,
+    0x1D: _Interpreter.advance_loc8,
+    0x2E: _Interpreter.gnu_args_size,
+    0x2F: _Interpreter.gnu_negative_offset_extended,
+}

@@ -1,0 +1,141 @@
+"""The unwinding rules of one DSO, compiled on demand from its call frame information."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from profiler.errors import FormatError
+from profiler.model.arrays import Int32Column, Int64Column
+from symbolize.elf.call_frame_index import CallFrameIndex, call_frame_indexes
+from symbolize.elf.call_frame_program import CFA_BY_EXPRESSION, RuleKind, frame_rows
+from symbolize.elf.image import ElfImage
+from symbolize.elf.layout import EM_X86_64
+from symbolize.unwind.page_table import PAGE_BYTES
+from symbolize.unwind.registers import RIP, RSP
+from symbolize.unwind.rule_rows import NO_RULES, RuleRow, RuleRows
+
+# In a PLT stub that pushes (offset 11 and later of 16 bytes) one more word lies above the return address:
+# rsp + 8 + (((rip & 15) >= 11) << 3).
+_LAZY_PLT_CFA = bytes([0x77, 8, 0x80, 0, 0x3F, 0x1A, 0x3B, 0x2A, 0x33, 0x24, 0x22])
+_PLT_SECTIONS = (".plt", ".plt.sec", ".plt.got", ".iplt")
+
+
+class DsoRules:
+    """Rules of ``image`` by file offset, numbered in ``rows``."""
+
+    def __init__(self, image: ElfImage, rows: RuleRows) -> None:
+        self._image = image
+        self._rows = rows
+        self._pending_indexes = call_frame_indexes(image) if image.machine == EM_X86_64 else []
+        self._indexes: list[CallFrameIndex] = []
+        self._compiled: dict[tuple[int, int], _Run | None] = {}
+        self._plt_rows = {
+            True: rows.intern(RuleRow((CFA_BY_EXPRESSION, _LAZY_PLT_CFA), ((RIP, (RuleKind.OFFSET, -8)),), False, RIP)),
+            False: rows.intern(RuleRow((RSP, 8), ((RIP, (RuleKind.OFFSET, -8)),), False, RIP)),
+        }
+
+    def code_range(self) -> tuple[int, int]:
+        """File offsets (first, end) that hold executable code; (0, 0) when there are none."""
+        segments = [s for s in self._image.load_segments if s.is_executable and s.file_size]
+        if not segments:
+            return 0, 0
+        end = max(s.file_offset + s.file_size for s in segments)
+        return min(s.file_offset for s in segments), min(end, len(self._image.data))
+
+    def compile(self, offsets: Int64Column) -> Iterator[tuple[int, Int32Column]]:
+        """Runs of row numbers (first file offset, one row per byte) that together cover every one of ``offsets``.
+
+        ``offsets``: ascending, distinct.
+        """
+        link = self._image.link_addresses(offsets.astype(np.uint64)).view(np.int64)
+        runs = self._runs(link)
+        page = offsets // PAGE_BYTES
+        position = 0
+        while position < len(offsets):
+            run = runs[position]
+            last = position
+            if run is None:
+                row = np.full(1, self._row_without_fde(int(link[position])), np.int32)
+                yield int(offsets[position]), row
+            else:
+                while last + 1 < len(offsets) and runs[last + 1] is run:
+                    last += 1
+                # Only the pages that were hit: a function of megabytes is not worth a table of its own.
+                bias = int(offsets[position] - link[position])
+                first = max(run.start + bias, int(page[position]) * PAGE_BYTES)
+                end = min(run.end + bias, (int(page[last]) + 1) * PAGE_BYTES)
+                yield first, run.rows_of(first - bias, end - bias)
+            position = last + 1
+
+    def _runs(self, link: Int64Column) -> list[_Run | None]:
+        """The compiled FDE that covers each address."""
+        found: list[_Run | None] = [None] * len(link)
+        number = 0
+        while None in found and self._index(number) is not None:
+            index = self._indexes[number]
+            for at, candidate in enumerate(index.candidates(link).tolist()):
+                if found[at] is None and candidate >= 0:
+                    run = self._run(number, candidate)
+                    if run is not None and run.start <= link[at] < run.end:
+                        found[at] = run
+            number += 1
+        return found
+
+    def _index(self, number: int) -> CallFrameIndex | None:
+        """The index that is asked as ``number``-th, made when it is first needed."""
+        while number >= len(self._indexes) and self._pending_indexes:
+            made = self._pending_indexes.pop(0)()
+            if made is not None:
+                self._indexes.append(made)
+        return self._indexes[number] if number < len(self._indexes) else None
+
+    def _run(self, number: int, candidate: int) -> _Run | None:
+        key = (number, candidate)
+        if key not in self._compiled:
+            index = self._indexes[number]
+            try:
+                self._compiled[key] = _compile_fde(index, int(index.offsets[candidate]), self._rows)
+            except FormatError:
+                self._compiled[key] = None
+        return self._compiled[key]
+
+    def _row_without_fde(self, link_address: int) -> int:
+        """lld writes no call frame information for its PLT."""
+        for name in _PLT_SECTIONS:
+            section = self._image.sections.get(name)
+            if section is not None and 0 <= link_address - section.link_address < section.size:
+                return self._plt_rows[name == ".plt"]
+        return NO_RULES
+
+
+class _Run:
+    """One compiled FDE: row ``numbers[i]`` holds from link address ``starts[i]`` to the next start (``end`` for the last)."""
+
+    __slots__ = ("_bounds", "_numbers", "end", "start")
+
+    def __init__(self, starts: list[int], numbers: list[int], end: int) -> None:
+        self.start = starts[0]
+        self.end = end
+        self._bounds = np.array([*starts, end], np.int64)
+        self._numbers = np.array(numbers, np.int32)
+
+    def rows_of(self, first: int, end: int) -> Int32Column:
+        """Row numbers of the bytes ``first`` .. ``end``, which lie inside the run."""
+        bounds = np.clip(self._bounds, first, end)
+        return np.repeat(self._numbers, bounds[1:] - bounds[:-1])
+
+
+def _compile_fde(index: CallFrameIndex, offset: int, rows: RuleRows) -> _Run | None:
+    fde = index.section.fde(offset)
+    common = fde.common
+    starts: list[int] = []
+    numbers: list[int] = []
+    for row in frame_rows(index.section, fde):
+        if row.start >= fde.end:
+            break
+        rules = tuple(sorted(row.rules.items()))
+        starts.append(row.start)
+        numbers.append(rows.intern(RuleRow(row.cfa, rules, common.is_signal_frame, common.return_register)))
+    return _Run(starts, numbers, fde.end) if starts and fde.end < 2**63 else None

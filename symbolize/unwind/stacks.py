@@ -1,0 +1,73 @@
+"""What goes into the unwinder and what comes out of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Protocol
+
+from profiler.model.arrays import BoolColumn, Int32Column, Int64Column, UInt8Column, UInt64Column
+
+
+class AddressMap(Protocol):
+    """The executable mappings of the recorded processes, as of the samples' times."""
+
+    def resolve(self, address_space: Int64Column, runtime_address: UInt64Column) -> tuple[Int32Column, UInt64Column]:
+        """(DSO row or -1 where nothing executable was mapped, file offset), of equal length with the arguments."""
+
+
+@dataclass(frozen=True, slots=True)
+class StackDumps:
+    """User registers and stack dumps of n samples.
+
+    ``registers``: uint64[n, 17], DWARF numbering 0..15 and 16 = RIP.  ``has_register``: bool[17], which were recorded.
+    ``words``: the 8-byte words that hold all dumps (may be a view of the recording).  ``dump_start``: int64[n], index in
+    ``words`` of the word at RSP.  ``dump_bytes``: int64[n], bytes that are valid from there.  ``address_space``: int64[n],
+    handed to ``AddressMap.resolve`` unchanged.
+    """
+
+    registers: UInt64Column
+    has_register: BoolColumn
+    words: UInt64Column
+    dump_start: Int64Column
+    dump_bytes: Int64Column
+    address_space: Int64Column
+
+    def __len__(self) -> int:
+        return len(self.dump_start)
+
+
+class EndReason(IntEnum):
+    """Why a stack has no further frame.
+
+    THREAD_ENTRY: nothing called the outermost frame (its return address is undefined by CFI or zero, or the function is
+    known as a thread's entry).  NO_CFI: no usable rule there and no frame pointer to fall back on.  DUMP_LIMIT: the next
+    return address lies outside the dump.  UNMAPPED: the outermost frame lies in no executable mapping.  DEPTH_LIMIT:
+    ``max_depth`` frames.  LOOP: the rules lead back down the stack.  NO_REGISTERS: no instruction or stack pointer recorded.
+    """
+
+    THREAD_ENTRY = 0
+    NO_CFI = 1
+    DUMP_LIMIT = 2
+    UNMAPPED = 3
+    DEPTH_LIMIT = 4
+    LOOP = 5
+    NO_REGISTERS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class UnwoundStacks:
+    """m frames of n samples, grouped by sample in the order given, leaf first within a sample.
+
+    ``sample``: int32[m].  ``dso``: int32[m], -1 = unmapped.  ``offset``: file offset as recorded (of a caller: that of the
+    return address itself), the runtime address where ``dso`` is -1.  ``is_return_address``: False for the innermost frame,
+    for a frame interrupted by a signal and for the signal trampoline.  ``frame_start``: int64[n + 1].  ``end_reason``:
+    ``EndReason`` per sample.
+    """
+
+    sample: Int32Column
+    dso: Int32Column
+    offset: UInt64Column
+    is_return_address: BoolColumn
+    frame_start: Int64Column
+    end_reason: UInt8Column

@@ -1,0 +1,55 @@
+"""Batch unwinder: call stacks from user registers and stack dumps, by DWARF call frame information.
+
+All samples of a batch are stepped together, one level of the stacks per numpy step (``QuickWalk``); stacks that pass through a
+signal frame or through a function whose frame address lies in a register other than RSP and RBP are unwound once more with all
+registers (``FullWalk``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from profiler.model.arrays import BoolColumn, Int32Column, UInt64Column
+from symbolize.elf.image import ElfImage
+from symbolize.unwind.code_rules import CodeRules
+from symbolize.unwind.full_walk import FullWalk
+from symbolize.unwind.levels import StackLevels
+from symbolize.unwind.quick_walk import QuickWalk
+from symbolize.unwind.registers import RIP, RSP
+from symbolize.unwind.stacks import AddressMap as AddressMap
+from symbolize.unwind.stacks import EndReason as EndReason
+from symbolize.unwind.stacks import StackDumps as StackDumps
+from symbolize.unwind.stacks import UnwoundStacks as UnwoundStacks
+
+MAX_DEPTH = 127
+
+
+class Unwinder:
+    """``images``: the ELF image of a DSO row, ``None`` when there is none; called lazily, once per row.  What was compiled
+    for one batch is kept for the next."""
+
+    def __init__(self, images: Callable[[int], ElfImage | None]) -> None:
+        self._code = CodeRules(images)
+
+    def unwind(self, dumps: StackDumps, address_map: AddressMap, max_depth: int = MAX_DEPTH) -> UnwoundStacks:
+        """The stacks of all samples of ``dumps``.  Damaged or missing call frame information ends a stack, it never raises."""
+        levels = StackLevels(len(dumps))
+        if len(dumps) and dumps.has_register[RIP] and dumps.has_register[RSP]:
+            samples = np.arange(len(dumps), dtype=np.int64)
+            remaining = QuickWalk(dumps, address_map, self._code).run(samples, levels, max_depth)
+            if len(remaining):
+                levels.void(remaining)
+                FullWalk(dumps, address_map, self._code).run(remaining, levels, max_depth)
+        return levels.stacks()
+
+    def cfa_from_frame_pointer(self, dso: Int32Column, file_offset: UInt64Column) -> BoolColumn:
+        """Is the CFA computed from RBP there: in a frame-pointer stack only such an innermost frame is sure to be followed by
+        its direct caller.  ``file_offset``: the exact offset of innermost frames; False where no rule is known."""
+        return self._code.uses_frame_pointer(dso, file_offset)
+
+    def is_thread_entry(self, dso: Int32Column, file_offset: UInt64Column) -> BoolColumn:
+        """Can a stack end there: the return address is undefined by CFI, or the function is known as an entry of threads.
+        ``file_offset``: look-up offsets, for callers one less than the return address."""
+        return self._code.is_thread_entry(dso, file_offset)
