@@ -85,7 +85,7 @@ def holm(p: FloatColumn) -> FloatColumn:
     return adjusted
 
 
-def is_within_margin(test: TTest, margin: FloatColumn) -> BoolColumn:
+def is_within_margin(test: TTest, margin: float) -> BoolColumn:
     """Equivalence by the interval: the whole 95 % interval lies within +-``margin`` (same unit as the difference)."""
     inside: BoolColumn = (test.low >= -margin) & (test.high <= margin)
     return inside

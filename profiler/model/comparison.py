@@ -98,8 +98,17 @@ class CandidateComparison:
 
 
 @dataclass(frozen=True, slots=True)
+class ProfilingCost:
+    """``ratio``: mean CPU time (user + system) of the arm's profiled runs over that of its plain runs."""
+
+    arm: str
+    ratio: float
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
-    """``margin`` is the equivalence margin as a fraction of the baseline's total; ``dimension`` what the rows are."""
+    """``margin`` is the equivalence margin as a fraction of the baseline's total; ``dimension`` what the rows are.
+    ``profiling_costs``: of every arm that has both plain and profiled runs, the baseline first."""
 
     dimension: str
     unit: str
@@ -109,3 +118,4 @@ class Comparison:
     candidates: tuple[CandidateComparison, ...]
     margin: float
     warnings: tuple[ReportWarning, ...]
+    profiling_costs: tuple[ProfilingCost, ...] = ()

@@ -1,0 +1,112 @@
+"""What changed between a baseline and candidates: every row with its interval and verdict, and what to beware of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from profiler.analysis.arm_warnings import arm_warnings, profiling_cost
+from profiler.analysis.comparability import distinct, fact_warnings, matching_warnings, naming_warning, untestable_reason
+from profiler.analysis.compare_metrics import compare_metrics
+from profiler.analysis.compare_replicates import Matching, match_runs
+from profiler.analysis.compare_rows import FamilyResult, compare_family
+from profiler.analysis.compare_tables import table_family, total_family
+from profiler.errors import AnalysisError, UsageError
+from profiler.model.comparison import CandidateComparison, Comparison, TestKind
+from profiler.model.costs import ArmCosts, CostTable
+from profiler.model.quality import ReportWarning
+
+
+@dataclass(frozen=True, slots=True)
+class CompareOptions:
+    """``dimension``: what the rows are.  ``margin``: differences within this fraction of the baseline's total (of its mean, for
+    a metric) count as none.  ``metrics``: times and metrics to compare, all when empty."""
+
+    dimension: str = "category"
+    margin: float = 0.01
+    metrics: tuple[str, ...] = ()
+
+
+def compare_arms(baseline: ArmCosts, candidates: Sequence[ArmCosts], options: CompareOptions) -> Comparison:
+    """Each candidate against the baseline, candidates in the order given.
+
+    Raises ``UsageError`` for a dimension or metric that an arm does not have, ``AnalysisError`` for arms whose events count
+    different things.
+    """
+    compared = [_compare(baseline, candidate, options) for candidate in candidates]
+    arms = (baseline, *candidates)
+    of_arms = [warning for arm in arms for warning in arm_warnings(arm, _table(arm, options.dimension).total.tolist())]
+    of_pairs = [warning for _, warnings in compared for warning in warnings]
+    costs = dict.fromkeys(cost for arm in arms if (cost := profiling_cost(arm)) is not None)
+    return Comparison(
+        dimension=options.dimension,
+        unit=baseline.unit,
+        event=baseline.event,
+        baseline_name=baseline.name,
+        baseline_runs=_run_count(baseline),
+        candidates=tuple(candidate for candidate, _ in compared),
+        margin=options.margin,
+        warnings=distinct([*of_pairs, *of_arms]),
+        profiling_costs=tuple(costs),
+    )
+
+
+def _compare(
+    baseline: ArmCosts, candidate: ArmCosts, options: CompareOptions
+) -> tuple[CandidateComparison, list[ReportWarning]]:
+    if baseline.unit != candidate.unit:
+        raise AnalysisError(
+            f"{baseline.name} counts {baseline.event} in {baseline.unit} and {candidate.name} {candidate.event} in "
+            f"{candidate.unit}: choose one event that both arms have with --event"
+        )
+    matching = match_runs(baseline.infos, candidate.infos)
+    rows, total = _families(baseline, candidate, matching, options)
+    metrics = compare_metrics(baseline, candidate, options.metrics, options.margin)
+    naming = naming_warning(baseline, candidate)
+    warnings = [
+        *([naming] if naming is not None else []),
+        *matching_warnings(baseline, candidate, matching),
+        *fact_warnings(baseline, candidate),
+        *metrics.warnings,
+    ]
+    compared = CandidateComparison(
+        name=candidate.name,
+        runs=_run_count(candidate),
+        test=_test_kind(matching),
+        family=rows.tested,
+        rows=rows.rows,
+        total=total.rows[0],
+        metrics=metrics.metrics,
+    )
+    return compared, warnings
+
+
+def _families(
+    baseline: ArmCosts, candidate: ArmCosts, matching: Matching, options: CompareOptions
+) -> tuple[FamilyResult, FamilyResult]:
+    tables = _table(baseline, options.dimension), _table(candidate, options.dimension)
+    total = total_family(tables, matching)
+    if not matching.fewest:
+        return FamilyResult((), 0), compare_family(total)
+    margin = options.margin * float(total.baseline.values.mean())
+    total_result = compare_family(replace(total, margin=margin))
+    untestable = untestable_reason(baseline, candidate, options.dimension)
+    return compare_family(table_family(tables, matching, margin, untestable)), total_result
+
+
+def _table(arm: ArmCosts, dimension: str) -> CostTable:
+    table = arm.tables.get(dimension)
+    if table is None:
+        raise UsageError(f"{arm.name} has no rows by {dimension!r}; there are: {', '.join(sorted(arm.tables))}")
+    return table
+
+
+def _test_kind(matching: Matching) -> TestKind:
+    if matching.fewest < 2:
+        return TestKind.NONE
+    return TestKind.PAIRED if matching.is_paired else TestKind.WELCH
+
+
+def _run_count(arm: ArmCosts) -> int:
+    """Profiled runs; plain ones where none was profiled."""
+    return len(arm.infos) or len(arm.plain)

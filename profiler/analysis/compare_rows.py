@@ -1,0 +1,234 @@
+"""One family of rows: values per replicate in, tested rows with verdicts out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from profiler.analysis import stats, stats_permutation, stats_power
+from profiler.analysis.stats_ratio import RelativeChange, paired_relative_change, welch_relative_change
+from profiler.model.arrays import BoolColumn, FloatColumn, Int64Column
+from profiler.model.comparison import ComparisonRow, Interval, Spread, Verdict
+
+ONE_RUN = "one run: no interval"
+NO_SPREAD = "every run differs by exactly this amount: there is no spread to test against"
+# From this part of the variance on, more samples help more than more runs.
+_THIN_PROFILE = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class ArmValues:
+    """``values`` [rows, replicates]; ``sampling`` the variance of each value by sampling alone, None where nothing was
+    sampled."""
+
+    values: FloatColumn
+    sampling: FloatColumn | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RowFamily:
+    """Rows that are tested together.  ``margin``: differences up to it count as none, in the rows' unit.
+    ``untestable``: why no row may have a verdict, "" as a rule."""
+
+    names: tuple[str, ...]
+    labels: tuple[str, ...]
+    notes: tuple[str, ...]
+    baseline: ArmValues
+    candidate: ArmValues
+    is_paired: bool
+    margin: float
+    untestable: str = ""
+
+    @property
+    def fewest(self) -> int:
+        return min(int(self.baseline.values.shape[-1]), int(self.candidate.values.shape[-1]))
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyResult:
+    """``tested``: the number of rows that Holm's adjustment counted.  ``rows`` stand in the family's order."""
+
+    rows: tuple[ComparisonRow, ...]
+    tested: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Inference:
+    """Columns over the rows of a family; ``is_tested`` says where a p was computed and adjusted."""
+
+    test: stats.TTest
+    relative: RelativeChange
+    is_tested: BoolColumn
+    p_adjusted: FloatColumn
+    visible: FloatColumn
+    runs_needed: Int64Column
+    permutation_p: FloatColumn | None
+    sampling_share: FloatColumn | None
+
+
+def compare_family(family: RowFamily) -> FamilyResult:
+    """Tests every row and gives its verdict.
+
+    With one replicate in an arm there is only the difference; with two there is an interval and no verdict.
+    """
+    inference = _infer(family) if family.fewest >= 2 and family.names else None
+    rows = tuple(_row(family, index, inference) for index in range(len(family.names)))
+    return FamilyResult(rows, int(inference.is_tested.sum()) if inference else 0)
+
+
+def spread(values: Sequence[float]) -> Spread:
+    """Of the replicates of one arm; the standard deviation of fewer than two values is 0, as is all of none."""
+    if not values:
+        return Spread((), 0.0, 0.0, 0.0, 0.0, 0.0)
+    array = np.array(values, dtype=np.float64)
+    deviation = 0.0
+    if len(values) > 1:
+        exponent = stats.common_exponent(array)
+        deviation = float(np.ldexp(np.sqrt(stats.moments(array, exponent).variance), exponent))
+    extremes = float(array.min()), float(array.max())
+    return Spread(tuple(values), float(array.mean()), float(np.median(array)), *extremes, deviation)
+
+
+def _infer(family: RowFamily) -> _Inference:
+    base, cand = family.baseline.values, family.candidate.values
+    test = stats.paired_t(base, cand) if family.is_paired else stats.welch_t(base, cand)
+    relative = (paired_relative_change if family.is_paired else welch_relative_change)(base, cand)
+    may_test = family.fewest >= stats.MIN_REPLICATES and not family.untestable
+    is_tested = test.is_testable & may_test
+    tested = max(int(is_tested.sum()), 1)
+    adjusted = np.ones(len(family.names))
+    adjusted[is_tested] = stats.holm(test.p[is_tested])
+    return _Inference(
+        test,
+        relative,
+        is_tested,
+        adjusted,
+        visible=stats_power.visible_effect(test.standard_error, test.degrees, tested),
+        runs_needed=stats_power.runs_needed(test.difference, _noise(family), tested),
+        permutation_p=_permutation_p(family, is_tested, tested),
+        sampling_share=_sampling_share(family, test),
+    )
+
+
+def _noise(family: RowFamily) -> stats_power.NoiseVariance:
+    base, cand = family.baseline.values, family.candidate.values
+    if family.is_paired:
+        return stats_power.NoiseVariance((cand - base).var(axis=-1, ddof=1), None)
+    return stats_power.NoiseVariance(base.var(axis=-1, ddof=1), cand.var(axis=-1, ddof=1))
+
+
+def _permutation_p(family: RowFamily, is_tested: BoolColumn, tested: int) -> FloatColumn | None:
+    base, cand = family.baseline.values[is_tested], family.candidate.values[is_tested]
+    if family.is_paired:
+        p = stats_permutation.sign_flip_p(cand - base, tested)
+    else:
+        p = stats_permutation.two_sample_p(base, cand, tested)
+    if p is None:
+        return None
+    spread_out = np.ones(len(family.names))
+    spread_out[is_tested] = p
+    return spread_out
+
+
+def _sampling_share(family: RowFamily, test: stats.TTest) -> FloatColumn | None:
+    """Squared standard error by sampling alone, as a part of the one observed; 0 where none was observed."""
+    if family.baseline.sampling is None or family.candidate.sampling is None:
+        return None
+    arms = family.baseline.sampling, family.candidate.sampling
+    by_sampling = sum(arm.mean(axis=-1) / arm.shape[-1] for arm in arms)
+    observed = test.standard_error**2
+    share: FloatColumn = np.clip(by_sampling / np.where(observed > 0, observed, 1.0), 0.0, 1.0)
+    return np.where(observed > 0, share, 0.0)
+
+
+def _row(family: RowFamily, index: int, inference: _Inference | None) -> ComparisonRow:
+    baseline, candidate = (spread(arm.values[index].tolist()) for arm in (family.baseline, family.candidate))
+    delta = candidate.mean - baseline.mean
+    if inference is None:
+        note = ONE_RUN if family.fewest == 1 else "no run"
+        return ComparisonRow(
+            name=family.names[index],
+            label=family.labels[index],
+            baseline=baseline,
+            candidate=candidate,
+            delta=delta,
+            delta_interval=None,
+            relative=delta / baseline.mean if baseline.mean else None,
+            relative_interval=None,
+            p=None,
+            p_adjusted=None,
+            verdict=Verdict.TOO_FEW_RUNS,
+            sigma=None,
+            no_overlap=False,
+            visible_effect=None,
+            runs_needed=None,
+            permutation_p=None,
+            sampling_share=None,
+            note=_joined(note, family.notes[index]),
+        )
+    return _inferred_row(family, index, inference, baseline, candidate)
+
+
+def _inferred_row(family: RowFamily, index: int, inference: _Inference, baseline: Spread, candidate: Spread) -> ComparisonRow:
+    test, relative = inference.test, inference.relative
+    verdict = _verdict(family, index, inference)
+    has_spread = bool(test.standard_error[index] > 0)
+    is_tested = bool(inference.is_tested[index])
+    has_interval = bool(test.is_testable[index])
+    share = float(inference.sampling_share[index]) if inference.sampling_share is not None and has_spread else None
+    return ComparisonRow(
+        name=family.names[index],
+        label=family.labels[index],
+        baseline=baseline,
+        candidate=candidate,
+        delta=candidate.mean - baseline.mean,
+        delta_interval=Interval(float(test.low[index]), float(test.high[index])) if has_interval else None,
+        relative=float(relative.change[index]) if relative.is_defined[index] else None,
+        relative_interval=_relative_interval(family, index, relative) if has_interval else None,
+        p=float(test.p[index]) if is_tested else None,
+        p_adjusted=float(inference.p_adjusted[index]) if is_tested else None,
+        verdict=verdict,
+        sigma=abs(float(test.difference[index])) / float(test.standard_error[index]) if has_spread else None,
+        no_overlap=bool(stats.no_overlap(family.baseline.values[index], family.candidate.values[index])),
+        visible_effect=float(inference.visible[index]) if is_tested and has_spread else None,
+        runs_needed=int(inference.runs_needed[index]) or None if is_tested and has_spread else None,
+        permutation_p=float(inference.permutation_p[index]) if inference.permutation_p is not None and is_tested else None,
+        sampling_share=share,
+        note=_joined(_note(family, verdict, has_interval, share), family.notes[index]),
+    )
+
+
+def _verdict(family: RowFamily, index: int, inference: _Inference) -> Verdict:
+    test = inference.test
+    if family.fewest < stats.MIN_REPLICATES:
+        return Verdict.TOO_FEW_RUNS
+    if not inference.is_tested[index]:
+        return Verdict.UNTESTABLE
+    if inference.p_adjusted[index] < stats.ALPHA:
+        return Verdict.FASTER if test.difference[index] < 0 else Verdict.SLOWER
+    if stats.is_within_margin(test, family.margin)[index]:
+        return Verdict.EQUIVALENT
+    return Verdict.UNDECIDED
+
+
+def _relative_interval(family: RowFamily, index: int, relative: RelativeChange) -> Interval | None:
+    if not relative.is_bounded[index]:
+        return None
+    low, high = float(relative.low[index]), float(relative.high[index])
+    # Where nothing measured is negative, no ratio is.
+    is_positive = bool(family.baseline.values[index].min() >= 0 and family.candidate.values[index].min() >= 0)
+    return Interval(max(low, -1.0) if is_positive else low, high)
+
+
+def _note(family: RowFamily, verdict: Verdict, has_interval: bool, sampling_share: float | None) -> str:
+    if verdict is Verdict.UNTESTABLE:
+        return NO_SPREAD if not has_interval else family.untestable
+    if verdict is Verdict.UNDECIDED and sampling_share is not None and sampling_share >= _THIN_PROFILE:
+        return f"profile too thin: {100 * sampling_share:.0f} % of the variance is sampling"
+    return ""
+
+
+def _joined(*notes: str) -> str:
+    return "; ".join(note for note in notes if note)
