@@ -28,7 +28,7 @@ DURATIONS_NS: Mapping[str, float] = MappingProxyType(
 PICKS: Mapping[str, Callable[[tuple[float, ...]], float]] = MappingProxyType(
     {"mean": statistics.fmean, "median": statistics.median, "last": lambda values: values[-1], "sum": math.fsum}
 )
-DEFAULT_PICK = "last"
+DEFAULT_PICK = "mean"
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _NUMBER = re.compile(r"\s*([-+]?\d[\d,_]*(?:\.\d+)?(?:[eE][-+]?\d+)?|[-+]?\.\d+(?:[eE][-+]?\d+)?)\s*([^\d\s]*)\s*")
 _PATH_UNIT = re.compile(r"_(ns|us|ms|s)$")

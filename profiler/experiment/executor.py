@@ -1,0 +1,137 @@
+"""One run: prepared, launched, recorded, measured, and read into a capture."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Protocol
+
+from collectors.launcher import LaunchRequest, launch, launch_recorded
+from collectors.metrics import read_metrics
+from collectors.perf_record import PerfRecorder, start_recording
+from collectors.recording_file import read_recording
+from profiler.errors import CaptureError, FormatError
+from profiler.experiment.preparation import DROP_CACHES, Preparation, PreparedArm, file_state, program_facts
+from profiler.experiment.schedule import ScheduledRun
+from profiler.model.capture import Capture, empty_capture
+from profiler.model.run import CaptureInfo, PerfSettings, ProgramFacts, RunIdentity, RunMode, RunOutcome
+from symbolize.locate import Locator
+
+RAW_NAME = "perf.data"
+OUTPUT_NAME = "output"
+
+
+class Executor(Protocol):
+    """Carries out one scheduled run.  The capture's outcome says when it failed; ``CaptureError`` when nothing can run.
+    ``raw_recording``: the file of the last profiled run."""
+
+    @property
+    def raw_recording(self) -> Path: ...
+
+    def execute(self, session: str, scheduled: ScheduledRun, arm: PreparedArm) -> Capture: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessExecutor:
+    """Runs real processes.  ``directory``: for the program's output and the recording, which stays there until the next run."""
+
+    preparation: Preparation
+    directory: Path
+    locator: Locator
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+
+    def execute(self, session: str, scheduled: ScheduledRun, arm: PreparedArm) -> Capture:
+        self.raw_recording.unlink(missing_ok=True)
+        plan = self.preparation.plan
+        info = CaptureInfo(
+            identity=RunIdentity(session, arm.name, scheduled.round, scheduled.mode, scheduled.position),
+            host=self.preparation.host,
+            program=_program_now(arm),
+            perf=arm.perf if scheduled.mode is RunMode.PROFILED else PerfSettings(),
+            command=arm.command,
+            started_at=self.now().isoformat(timespec="milliseconds"),
+            phase=plan.phase,
+            inputs=self.preparation.inputs,
+        )
+        failure = run_before(plan.before)
+        if failure:
+            return empty_capture(replace(info, outcome=RunOutcome(failure=failure)))
+        if plan.drop_caches:
+            drop_caches()
+        request = LaunchRequest(arm.command, self.directory / OUTPUT_NAME, plan.cpus)
+        if scheduled.mode is RunMode.PLAIN:
+            return empty_capture(replace(info, outcome=self._with_metrics(launch(request))))
+        return self._profiled(request, info)
+
+    @property
+    def raw_recording(self) -> Path:
+        return self.directory / RAW_NAME
+
+    def _profiled(self, request: LaunchRequest, info: CaptureInfo) -> Capture:
+        def attach(pid: int) -> PerfRecorder:
+            return start_recording(info.perf, pid, self.raw_recording)
+
+        outcome, recorder = launch_recorded(request, attach)
+        try:
+            end = recorder.finish()
+        except BaseException:
+            recorder.abort()
+            raise
+        info = replace(
+            info,
+            perf=replace(info.perf, perf_command=recorder.arguments),
+            outcome=_failed(self._with_metrics(outcome), end.failure),
+        )
+        try:
+            capture = read_recording(self.raw_recording, info, self.locator)
+        except FormatError as error:
+            return empty_capture(replace(info, outcome=_failed(info.outcome, f"recording cannot be read: {error.reason}")))
+        notes = (*capture.quality.notes, *(f"perf: {line}" for line in end.messages))
+        return replace(capture, quality=replace(capture.quality, notes=notes))
+
+    def _with_metrics(self, outcome: RunOutcome) -> RunOutcome:
+        if not outcome.is_valid:
+            return outcome
+        try:
+            metrics = read_metrics(self.preparation.plan.metrics, self.directory / OUTPUT_NAME)
+        except CaptureError as error:
+            return _failed(outcome, str(error))
+        return replace(outcome, metrics=metrics)
+
+
+def _program_now(arm: PreparedArm) -> ProgramFacts:
+    """Looks again when the executable was rebuilt since the session began."""
+    is_unchanged = file_state(arm.executable) == arm.executable_state
+    return arm.program if is_unchanged else program_facts(arm.executable)
+
+
+def _failed(outcome: RunOutcome, failure: str) -> RunOutcome:
+    """The first failure is the cause of later ones."""
+    return replace(outcome, failure=outcome.failure or failure)
+
+
+def run_before(command: Sequence[str]) -> str:
+    """Runs the command that comes before a run; what went wrong, or ""."""
+    if not command:
+        return ""
+    try:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    except OSError as error:
+        return f"--before command cannot be run: {error.strerror}"
+    if done.returncode == 0:
+        return ""
+    lines = (done.stderr or done.stdout).decode("utf-8", "replace").strip().splitlines()
+    return f"--before command ended with {done.returncode}{': ' + lines[-1] if lines else ''}"
+
+
+def drop_caches() -> None:
+    """Empties the page cache, directory entries and inodes; needs root."""
+    os.sync()
+    try:
+        DROP_CACHES.write_text("3\n")
+    except OSError as error:
+        raise CaptureError(f"--drop-caches: {DROP_CACHES}: {error.strerror}: run as root, or leave it out") from None

@@ -1,0 +1,138 @@
+"""What is settled before the first run: each arm's command, program and perf settings, and the facts of inputs and host."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from collectors.host import host_facts
+from collectors.launcher import resolve_program
+from collectors.perf_record import perf_version
+from profiler.errors import CaptureError, FormatError, UsageError
+from profiler.experiment.call_graph import choose_call_graph
+from profiler.experiment.plan import ProfilePolicy, RecordPlan, Variant, check_plan, command_of
+from profiler.experiment.shared_objects import SharedObjects
+from profiler.model.run import HostFacts, InputFile, PerfSettings, ProgramFacts
+from symbolize.elf.facts import binary_facts
+from symbolize.elf.image import ElfImage, parse_image
+
+DROP_CACHES = Path("/proc/sys/vm/drop_caches")
+ELF_MAGIC = b"\x7fELF"
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedArm:
+    """``command``: argument list as run.  ``executable``: the file whose code is measured, the variant's binary or else the
+    command's first word; ``executable_state``: see ``file_state``.  ``perf``: how it is recorded, without perf's own command
+    line; empty when nothing is profiled."""
+
+    name: str
+    command: tuple[str, ...]
+    executable: Path
+    executable_state: tuple[int, int, int]
+    program: ProgramFacts
+    perf: PerfSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Preparation:
+    plan: RecordPlan
+    arms: tuple[PreparedArm, ...]
+    host: HostFacts
+    inputs: tuple[InputFile, ...]
+
+
+def prepare(plan: RecordPlan) -> Preparation:
+    """Everything that can be refused before a session begins.  ``UsageError``, ``CaptureError``: one line with the way out."""
+    check_plan(plan)
+    if plan.drop_caches and not os.access(DROP_CACHES, os.W_OK):
+        raise CaptureError(f"--drop-caches needs root to write {DROP_CACHES}: run as root, or leave it out")
+    _check_cpus(plan.cpus)
+    if plan.before:
+        resolve_program(plan.before[0])
+    version = "" if plan.profile is ProfilePolicy.NONE else perf_version()
+    inputs = tuple(_input_file(path) for path in plan.inputs)
+    return Preparation(plan, tuple(_prepare_arm(plan, variant, version) for variant in plan.variants), host_facts(), inputs)
+
+
+def _check_cpus(cpus: frozenset[int]) -> None:
+    missing = sorted(cpus - os.sched_getaffinity(0))
+    if missing:
+        raise UsageError(f"--cpus: CPU {missing[0]} is not there or not allowed; there are {sorted(os.sched_getaffinity(0))}")
+
+
+def _prepare_arm(plan: RecordPlan, variant: Variant, version: str) -> PreparedArm:
+    command = command_of(plan, variant)
+    executable = resolve_program(variant.binary or command[0])
+    resolve_program(command[0])
+    perf = PerfSettings()
+    if version:
+        chosen = choose_call_graph(plan.call_graph, executable, SharedObjects(), keeps_frame_pointers)
+        perf = PerfSettings(
+            event=plan.event,
+            frequency_hz=plan.frequency_hz,
+            call_graph=chosen.mode,
+            call_graph_reason=chosen.reason,
+            dump_bytes=chosen.dump_bytes,
+            perf_version=version,
+        )
+    return PreparedArm(variant.name, command, executable, file_state(executable), program_facts(executable), perf)
+
+
+def keeps_frame_pointers(path: Path) -> bool:
+    """``FormatError`` when it is not an ELF file."""
+    return _with_image(path, lambda image: binary_facts(image).keeps_frame_pointers)
+
+
+def file_state(path: Path) -> tuple[int, int, int]:
+    """Size, change time in ns and inode: equal as long as a file is not replaced or rewritten."""
+    status = path.stat()
+    return status.st_size, status.st_mtime_ns, status.st_ino
+
+
+def program_facts(path: Path) -> ProgramFacts:
+    """The facts of an executable as it is now; a script has only path and size."""
+    path = path.resolve()
+    size_bytes = path.stat().st_size
+
+    def facts_of(image: ElfImage) -> ProgramFacts:
+        facts = binary_facts(image)
+        return ProgramFacts(
+            path=str(path),
+            build_id=bytes(image.build_id).hex(),
+            size_bytes=size_bytes,
+            debug_info=facts.debug_info,
+            toolchain=facts.producer,
+            allocator=facts.allocator,
+            mangling=facts.mangling,
+            frame_pointers=facts.keeps_frame_pointers,
+        )
+
+    try:
+        return _with_image(path, facts_of)
+    except FormatError:
+        return ProgramFacts(path=str(path), size_bytes=size_bytes)
+
+
+def _with_image(path: Path, question: Callable[[ElfImage], Answer]) -> Answer:
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise FormatError(str(path), error.strerror or "cannot be read") from None
+    if not data.startswith(ELF_MAGIC):
+        raise FormatError(str(path), "not an ELF file")
+    return question(parse_image(data, str(path)))
+
+
+def _input_file(path: Path) -> InputFile:
+    try:
+        with path.open("rb") as stream:
+            digest = hashlib.file_digest(stream, "sha256").hexdigest()
+            return InputFile(str(path.absolute()), os.fstat(stream.fileno()).st_size, digest)
+    except OSError as error:
+        raise UsageError(f"--input {path}: {error.strerror}") from None
