@@ -62,6 +62,15 @@ def load_arms(
     return tuple(arms)
 
 
+def recorded_phase(arms: Sequence[Arm]) -> str:
+    """The phase that the recordings were made for, "" = none.  ``UsageError`` when they disagree."""
+    phases = sorted({capture.info.phase for arm in arms for capture in arm.captures})
+    if len(phases) > 1:
+        shown = " and ".join(repr(phase) for phase in phases)
+        raise UsageError(f"recorded for different phases, {shown}: choose with --phase ('' = all time)")
+    return phases[0] if phases else ""
+
+
 def distinct_names(labels: Sequence[str], selectors: Sequence[str]) -> tuple[str, ...]:
     """The labels; where two are equal their selectors, and where those are equal too a number behind."""
     names = [label if labels.count(label) == 1 else selector for label, selector in zip(labels, selectors, strict=True)]

@@ -22,10 +22,10 @@ MARKDOWN_ROWS = 8
 
 @dataclass(frozen=True, slots=True)
 class ReadingOptions:
-    """What every reading command takes; strings are empty and ``limit`` is None where nothing was given."""
+    """What every reading command takes; strings are empty, ``phase`` and ``limit`` are None where nothing was given."""
 
     rules: tuple[str, ...]
-    phase: str
+    phase: str | None
     phase_scope: str
     focus: str
     ignore: str
@@ -36,13 +36,13 @@ class ReadingOptions:
     limit: int | None
     debug_dirs: tuple[str, ...]
 
-    def analysis(self) -> AnalysisOptions:
-        """The same for the pipeline."""
+    def analysis(self, recorded_phase: str) -> AnalysisOptions:
+        """The same for the pipeline; ``recorded_phase`` is used where the command line names none."""
         from profiler.pipeline import AnalysisOptions
 
         return AnalysisOptions(
             rules=self.rules,
-            phase=self.phase,
+            phase=recorded_phase if self.phase is None else self.phase,
             phase_scope=self.phase_scope,
             focus=self.focus,
             ignore=self.ignore,
@@ -65,12 +65,17 @@ def add_selection_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--rules", action="append", metavar="NAME|FILE", help="category rules; may be repeated (default: ethereum, native)"
     )
-    group.add_argument("--phase", type=_regex, metavar="REGEX", help="only time while a stack of the process matches")
+    group.add_argument(
+        "--phase",
+        type=regex_argument,
+        metavar="REGEX",
+        help="only time while a stack of the process matches; '' = all time (default: as asked for when it was recorded)",
+    )
     group.add_argument(
         "--phase-scope", choices=PHASE_SCOPES, default="process", help="whose samples the phase admits (default: process)"
     )
-    group.add_argument("--focus", type=_regex, metavar="REGEX", help="only stacks with a function that matches")
-    group.add_argument("--ignore", type=_regex, metavar="REGEX", help="no stacks with a function that matches")
+    group.add_argument("--focus", type=regex_argument, metavar="REGEX", help="only stacks with a function that matches")
+    group.add_argument("--ignore", type=regex_argument, metavar="REGEX", help="no stacks with a function that matches")
     group.add_argument("--event", metavar="NAME", help="the event to count, when a recording holds several")
     group.add_argument(
         "--debug-dir", action="append", metavar="DIR", help="also search binaries and debug files here; may be repeated"
@@ -90,7 +95,7 @@ def add_table_options(parser: argparse.ArgumentParser, formats: Sequence[str] = 
     group.add_argument("--format", choices=formats, default=formats[0], help=f"output format (default: {formats[0]})")
     group.add_argument(
         "--limit",
-        type=_row_count,
+        type=row_count_argument,
         metavar="N",
         help=f"rows to show, 0 = all (default: {TABLE_ROWS} in tables, {MARKDOWN_ROWS} in Markdown, all in CSV and JSON)",
     )
@@ -101,7 +106,7 @@ def reading_options(arguments: argparse.Namespace) -> ReadingOptions:
     given = vars(arguments)
     return ReadingOptions(
         rules=tuple(given.get("rules") or DEFAULT_RULES),
-        phase=given.get("phase") or "",
+        phase=given.get("phase"),
         phase_scope=given.get("phase_scope") or PHASE_SCOPES[0],
         focus=given.get("focus") or "",
         ignore=given.get("ignore") or "",
@@ -114,7 +119,7 @@ def reading_options(arguments: argparse.Namespace) -> ReadingOptions:
     )
 
 
-def _regex(text: str) -> str:
+def regex_argument(text: str) -> str:
     try:
         re.compile(text)
     except re.error as error:
@@ -122,7 +127,7 @@ def _regex(text: str) -> str:
     return text
 
 
-def _row_count(text: str) -> int:
+def row_count_argument(text: str) -> int:
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of rows (0 = all)")
     return int(text)
