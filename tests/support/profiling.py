@@ -1,0 +1,77 @@
+"""Records the epoch workload through slotscope's own recording path, and attributes what was recorded."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from collectors.recording_file import read_recording
+from support.workload import Timers, parse_timers
+from symbolize.locate import Locator
+from symbolize.symbolizer import Symbolizer
+
+from collectors.launcher import LaunchRequest, launch_recorded
+from collectors.perf_record import start_recording
+from profiler.model.capture import Capture
+from profiler.model.costs import ArmCosts, CostTable
+from profiler.model.run import CaptureInfo, PerfSettings, RunIdentity, RunMode, RunOutcome
+from profiler.pipeline import AnalysisOptions, Arm, arm_costs
+
+ALL_PHASES = "^phase::"
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedRun:
+    """One profiled run: its capture, what the kernel accounted it with, and the program's own timers."""
+
+    capture: Capture
+    outcome: RunOutcome
+    timers: Timers
+
+
+def dwarf_settings(frequency_hz: int, dump_bytes: int = 16384) -> PerfSettings:
+    return PerfSettings(event="cpu-clock", frequency_hz=frequency_hz, call_graph="dwarf", dump_bytes=dump_bytes)
+
+
+def frame_pointer_settings(frequency_hz: int) -> PerfSettings:
+    return PerfSettings(event="cpu-clock", frequency_hz=frequency_hz, call_graph="fp")
+
+
+def record(program: Path, arguments: tuple[str, ...], settings: PerfSettings, scratch: Path) -> RecordedRun:
+    """One run under perf; the raw recording is removed again."""
+    output, recording = scratch / "output.txt", scratch / "perf.data"
+    command = (str(program), *arguments)
+    outcome, recorder = launch_recorded(LaunchRequest(command, output), lambda pid: start_recording(settings, pid, recording))
+    end = recorder.finish()
+    assert (outcome.failure, end.failure) == ("", "")
+    identity = RunIdentity(session="test", variant="epoch", round=0, mode=RunMode.PROFILED)
+    info = CaptureInfo(identity=identity, perf=settings, outcome=outcome, command=command)
+    capture = read_recording(recording, info, Locator())
+    recording.unlink()
+    return RecordedRun(capture, outcome, parse_timers(output.read_text()))
+
+
+def costs_of(run: RecordedRun, phase: str = ALL_PHASES, view: str = "leaf") -> ArmCosts:
+    options = AnalysisOptions(phase=phase, view=view)
+    return arm_costs(Arm("epoch", (run.capture,)), options, Symbolizer(Locator(), None))
+
+
+def self_by_name(table: CostTable) -> dict[str, int]:
+    return {name: int(weight) for name, weight in zip(table.names, table.self_weight.sum(axis=1), strict=True)}
+
+
+def assert_shares_match(table: CostTable, expected_ns: Mapping[str, int], tolerance: float) -> None:
+    """Every category's share of the table equals its share of the timers within ``tolerance`` and three standard deviations
+    of sampling; a category that has no timer is expected to have no time."""
+    measured = self_by_name(table)
+    total, samples = int(table.total.sum()), int(table.self_samples.sum())
+    timed = sum(expected_ns.values())
+    misses = []
+    for name in sorted({*measured, *expected_ns}):
+        share, expected = measured.get(name, 0) / total, expected_ns.get(name, 0) / timed
+        allowed = tolerance + 3 * math.sqrt(expected * (1 - expected) / samples)
+        if abs(share - expected) > allowed:
+            misses.append(f"{name}: {share:.2%}, by the timers {expected:.2%}, allowed +-{allowed:.2%}")
+    assert not misses
