@@ -1,0 +1,163 @@
+"""Sums by category, function, file, thread, ...: exact integers, one table per dimension, one column per run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from profiler.analysis.attributed_run import AttributedRun
+from profiler.analysis.exact_sums import sums_by_group
+from profiler.analysis.prefix_merge import sums_of_subtrees
+from profiler.analysis.row_names import RowNames, names_of_rows
+from profiler.analysis.tree_order import outermost_occurrences, preorder
+from profiler.errors import UsageError
+from profiler.model.arrays import Int32Column, Int64Column
+from profiler.model.costs import CostTable
+
+STACK_DIMENSIONS = ("function", "symbol", "dso", "file", "line")
+SAMPLE_DIMENSIONS = ("thread", "process", "host")
+DIMENSIONS = ("category", "group", *STACK_DIMENSIONS, *SAMPLE_DIMENSIONS)
+VIEWS = ("leaf", "owner")
+
+
+@dataclass(frozen=True, slots=True)
+class RunTable:
+    """One run's rows of one dimension, in no particular order; names are distinct."""
+
+    names: tuple[str, ...]
+    labels: tuple[str, ...]
+    self_weight: Int64Column
+    total_weight: Int64Column
+    self_samples: Int64Column
+
+
+def run_tables(run: AttributedRun, dimensions: Sequence[str], view: str) -> dict[str, RunTable]:
+    """The tables of one run, by dimension.  Raises ``UsageError`` for an unknown dimension or view."""
+    for dimension in dimensions:
+        if dimension not in DIMENSIONS:
+            raise UsageError(f"unknown dimension '{dimension}': choose one of {', '.join(DIMENSIONS)}")
+    if view not in VIEWS:
+        raise UsageError(f"unknown view '{view}': choose leaf or owner")
+    tables = {}
+    inclusive = None
+    for dimension in dict.fromkeys(dimensions):
+        if dimension in STACK_DIMENSIONS:
+            inclusive = inclusive or _inclusive(run)
+            tables[dimension] = _by_stack(run, names_of_rows(run, dimension), inclusive)
+        elif dimension in SAMPLE_DIMENSIONS:
+            tables[dimension] = _by_sample(run, dimension)
+        else:
+            tables[dimension] = _by_category(run, dimension, view)
+    return tables
+
+
+def merge_runs(dimension: str, tables: Sequence[RunTable]) -> CostTable:
+    """One table with a column per run; rows heaviest first, ties by name."""
+    row_of: dict[str, int] = {}
+    for table in tables:
+        for name in table.names:
+            row_of.setdefault(name, len(row_of))
+    shape = (len(row_of), len(tables))
+    columns = [np.zeros(shape, np.int64) for _ in range(3)]
+    for run, table in enumerate(tables):
+        rows = np.array([row_of[name] for name in table.names], np.int64)
+        for column, values in zip(columns, (table.self_weight, table.total_weight, table.self_samples), strict=True):
+            column[rows, run] = values
+    names = list(row_of)
+    weight = columns[0].sum(axis=1).tolist()
+    order = sorted(range(len(names)), key=lambda row: (-weight[row], names[row]))
+    labels = _labels(tables)
+    return CostTable(
+        dimension=dimension,
+        names=tuple(names[row] for row in order),
+        labels=tuple(labels[names[row]] for row in order),
+        self_weight=columns[0][order],
+        total_weight=columns[1][order],
+        self_samples=columns[2][order],
+        total=columns[0].sum(axis=0),
+    )
+
+
+def _labels(tables: Sequence[RunTable]) -> Mapping[str, str]:
+    """The label that most runs' weight carries; ties by label."""
+    weights: dict[str, dict[str, int]] = {}
+    for table in tables:
+        for name, label, weight in zip(table.names, table.labels, table.total_weight.tolist(), strict=True):
+            by_label = weights.setdefault(name, {})
+            by_label[label] = by_label.get(label, 0) + weight
+    return {name: min(by_label, key=lambda label: (-by_label[label], label)) for name, by_label in weights.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class _Inclusive:
+    """Per logical row: the weight of the row and everything below it, and its preorder interval."""
+
+    weight: Int64Column
+    enter: Int64Column
+    end: Int64Column
+
+
+def _inclusive(run: AttributedRun) -> _Inclusive:
+    stacks = run.stacks
+    enter, end = preorder(stacks.levels, stacks.prefix)
+    return _Inclusive(sums_of_subtrees(stacks.levels, stacks.prefix, run.weight), enter, end)
+
+
+def _by_stack(run: AttributedRun, rows: RowNames, inclusive: _Inclusive) -> RunTable:
+    count = len(rows.names)
+    own = rows.name[run.attribution.self_row]
+    outermost = outermost_occurrences(inclusive.enter, inclusive.end, rows.name)
+    total = sums_by_group(rows.name[outermost], inclusive.weight[outermost], count)
+    self_weight, self_samples = _self_sums(own, run, count)
+    labels = rows.labels_by_weight(inclusive.weight)
+    return _without_empty(RunTable(rows.names, labels, self_weight, total, self_samples))
+
+
+def _by_category(run: AttributedRun, dimension: str, view: str) -> RunTable:
+    number = run.attribution.owner_category if view == "owner" else run.attribution.leaf_category
+    names = run.category_names()
+    if dimension == "group":
+        groups = (*run.matches.groups, "")
+        names = tuple(group or name for group, name in zip(groups, names, strict=True))
+    number = np.where(number < 0, len(names) - 1, number)
+    return _merged_names(names, *_self_sums(number, run, len(names)))
+
+
+def _by_sample(run: AttributedRun, dimension: str) -> RunTable:
+    capture = run.symbolized.capture
+    samples = capture.samples
+    weight = samples.weight[run.admitted]
+    if dimension == "host":
+        names: tuple[str, ...] = (capture.info.host.hostname or "[unknown]",)
+        number = np.zeros(len(weight), np.int32)
+    else:
+        column = capture.threads.thread_name if dimension == "thread" else capture.threads.process_name
+        names = tuple(capture.strings[row] if row >= 0 else "[unknown]" for row in column.tolist())
+        number = samples.thread[run.admitted]
+    return _merged_names(names, sums_by_group(number, weight, len(names)), np.bincount(number, minlength=len(names)))
+
+
+def _self_sums(number: Int32Column | Int64Column, run: AttributedRun, count: int) -> tuple[Int64Column, Int64Column]:
+    return sums_by_group(number, run.weight, count), sums_by_group(number, run.count, count)
+
+
+def _merged_names(names: Sequence[str], weight: Int64Column, samples: Int64Column) -> RunTable:
+    """Rows of equal name added up; total = self."""
+    row_of: dict[str, int] = {}
+    rows = np.array([row_of.setdefault(name, len(row_of)) for name in names], np.int64)
+    weight = sums_by_group(rows, weight, len(row_of))
+    samples = sums_by_group(rows, samples, len(row_of))
+    return _without_empty(RunTable(tuple(row_of), tuple(row_of), weight, weight, samples))
+
+
+def _without_empty(table: RunTable) -> RunTable:
+    kept = np.flatnonzero((table.total_weight > 0) | (table.self_samples > 0))
+    return RunTable(
+        names=tuple(table.names[row] for row in kept),
+        labels=tuple(table.labels[row] for row in kept),
+        self_weight=table.self_weight[kept],
+        total_weight=table.total_weight[kept],
+        self_samples=table.self_samples[kept],
+    )

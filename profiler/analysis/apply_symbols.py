@@ -1,0 +1,172 @@
+"""Symbolizers' answers put to a capture's frames: a new value, the capture itself stays as it was."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from profiler.model.arrays import BoolColumn, Int32Column, UInt8Column
+from profiler.model.capture import Capture
+from profiler.model.dso import Dso, DsoKind
+from profiler.model.symbols import DsoOutcome, DsoSymbols, Function, InlineChains, NameSource, SymbolizedCapture
+
+KeyOfName = Callable[[str], tuple[str, str]]
+"""(key, trait key) of a function's shown or linkage name."""
+
+_KINDS_WITH_FILE_OFFSETS = (DsoKind.FILE, DsoKind.VDSO)
+
+
+def name_as_key(name: str) -> tuple[str, str]:
+    """The key of a name that needs no canonical form."""
+    return name, ""
+
+
+def frames_by_dso(capture: Capture) -> dict[int, Int32Column]:
+    """Frame rows that a symbolizer must answer for, by row of the DSO table: frames with file offsets whose name was not
+    already known at capture.  Rows ascend."""
+    frames = capture.frames
+    open_frames = frames.symbol < 0
+    asked = {}
+    for row, dso in enumerate(capture.dsos):
+        if dso.kind in _KINDS_WITH_FILE_OFFSETS:
+            rows = np.flatnonzero(open_frames & (frames.dso == row)).astype(np.int32)
+            if len(rows):
+                asked[row] = rows
+    return asked
+
+
+def apply_symbols(
+    capture: Capture, answers: Mapping[int, DsoSymbols], key_of_name: KeyOfName = name_as_key
+) -> SymbolizedCapture:
+    """Gives every frame its inline chain.
+
+    ``answers``: by DSO row, chains in the order of ``frames_by_dso``; a DSO without an answer stays unresolved.
+    ``key_of_name`` makes the keys of names that were known at capture.
+    """
+    asked = frames_by_dso(capture)
+    names = _Names()
+    pieces = [
+        _answered(rows, answers[dso], names)
+        for dso, rows in asked.items()
+        if dso in answers and len(answers[dso].chains.start) == len(rows) + 1
+    ]
+    is_answered = np.zeros(len(capture.frames), np.bool_)
+    for piece in pieces:
+        is_answered[piece.frames] = True
+    pieces.append(_known_at_capture(capture, ~is_answered, names, key_of_name))
+    chains, has_debug_info = _in_frame_order(pieces, len(capture.frames))
+    return SymbolizedCapture(
+        capture=capture,
+        functions=tuple(names.functions),
+        files=tuple(names.files),
+        chains=chains,
+        has_debug_info=has_debug_info,
+        outcomes=_outcomes(capture, answers, chains, names.functions),
+    )
+
+
+@dataclass(slots=True)
+class _Names:
+    """Functions and files, each once; filled while one capture is put together."""
+
+    functions: dict[Function, int] = field(default_factory=dict)
+    files: dict[str, int] = field(default_factory=dict)
+
+    def function(self, function: Function) -> int:
+        return self.functions.setdefault(function, len(self.functions))
+
+    def file(self, path: str) -> int:
+        return self.files.setdefault(path, len(self.files))
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """Chains of some frames, with functions and files already in the rows of the whole capture."""
+
+    frames: Int32Column
+    chains: InlineChains
+    has_debug_info: UInt8Column
+
+
+def _answered(frames: Int32Column, answer: DsoSymbols, names: _Names) -> _Piece:
+    functions = np.array([names.function(function) for function in answer.functions], np.int32)
+    files = np.array([*(names.file(path) for path in answer.files), -1], np.int32)
+    chains = answer.chains
+    moved = InlineChains(chains.start, functions[chains.function], files[chains.file], chains.line, chains.column)
+    return _Piece(frames, moved, answer.has_debug_info)
+
+
+def _known_at_capture(capture: Capture, is_open: BoolColumn, names: _Names, key_of_name: KeyOfName) -> _Piece:
+    """Chains of one frame each for what no symbolizer answered: names from the recording, else the address itself."""
+    frames = np.flatnonzero(is_open).astype(np.int32)
+    functions = np.zeros(len(frames), np.int32)
+    symbols, offsets, dsos = (
+        column[frames].tolist() for column in (capture.frames.symbol, capture.frames.offset, capture.frames.dso)
+    )
+    by_name: dict[int, int] = {}
+    for position, (symbol, offset, dso_row) in enumerate(zip(symbols, offsets, dsos, strict=True)):
+        if symbol < 0:
+            functions[position] = names.function(_unresolved(capture.dsos[dso_row] if dso_row >= 0 else None, offset))
+            continue
+        if symbol not in by_name:
+            name = capture.strings[symbol]
+            by_name[symbol] = names.function(Function(name, name, *key_of_name(name), NameSource.CAPTURE))
+        functions[position] = by_name[symbol]
+    ones, zeros = np.arange(len(frames) + 1, dtype=np.int32), np.zeros(len(frames), np.int32)
+    chains = InlineChains(ones, functions, zeros - 1, zeros, zeros)
+    return _Piece(frames, chains, np.zeros(len(frames), np.uint8))
+
+
+def _unresolved(dso: Dso | None, offset: int) -> Function:
+    """Runtime addresses differ from run to run, so only file offsets become part of a name."""
+    name = "[unknown]" if dso is None else dso.name
+    if dso is not None and dso.kind in _KINDS_WITH_FILE_OFFSETS:
+        name = f"{name}+0x{offset:x}"
+    return Function(name, name, name, "", NameSource.UNRESOLVED)
+
+
+def _in_frame_order(pieces: list[_Piece], frame_count: int) -> tuple[InlineChains, UInt8Column]:
+    lengths = np.zeros(frame_count, np.int32)
+    has_debug_info = np.zeros(frame_count, np.uint8)
+    for piece in pieces:
+        lengths[piece.frames] = np.diff(piece.chains.start)
+        has_debug_info[piece.frames] = piece.has_debug_info
+    start = np.zeros(frame_count + 1, np.int32)
+    np.cumsum(lengths, out=start[1:])
+    columns = [np.zeros(int(start[-1]), np.int32) for _ in range(4)]
+    for piece in pieces:
+        length = np.diff(piece.chains.start)
+        shift = np.repeat(start[:-1][piece.frames] - piece.chains.start[:-1], length)
+        target = shift + np.arange(len(shift), dtype=np.int32)
+        source = (piece.chains.function, piece.chains.file, piece.chains.line, piece.chains.column)
+        for column, values in zip(columns, source, strict=True):
+            column[target] = values
+    return InlineChains(start, *columns), has_debug_info
+
+
+def _outcomes(
+    capture: Capture, answers: Mapping[int, DsoSymbols], chains: InlineChains, functions: Mapping[Function, int]
+) -> tuple[DsoOutcome, ...]:
+    is_nameless = np.array([function.name_source is NameSource.UNRESOLVED for function in functions], np.bool_)
+    last = chains.start[1:] - 1
+    unresolved = is_nameless[chains.function[last]] if len(last) else np.zeros(0, np.bool_)
+    outcomes = []
+    for row, dso in enumerate(capture.dsos):
+        in_dso = capture.frames.dso == row
+        count, nameless = int(in_dso.sum()), int((in_dso & unresolved).sum())
+        if count:
+            status = answers[row].status if row in answers else (_reason(dso) if nameless else "")
+            outcomes.append(DsoOutcome(row, count, nameless, status))
+    return tuple(outcomes)
+
+
+def _reason(dso: Dso) -> str:
+    reasons = {
+        DsoKind.KERNEL: "kernel names were not readable when recording (see kernel.kptr_restrict)",
+        DsoKind.MODULE: "kernel names were not readable when recording (see kernel.kptr_restrict)",
+        DsoKind.ANONYMOUS: "code in anonymous memory (generated at run time) has no file with symbols",
+        DsoKind.UNKNOWN: "no mapping covers these addresses",
+    }
+    return reasons.get(dso.kind, "not symbolized")
