@@ -84,6 +84,11 @@ class ElfImage:
             return self._decompressed_old_style(section, raw)
         return raw
 
+    def section_is_stored(self, name: str) -> bool:
+        """Is there such a section, with its bytes in this file."""
+        section = self.sections.get(name)
+        return section is not None and section.type != SHT_NOBITS and section.size > 0
+
     def link_addresses(self, file_offsets: UInt64Column) -> UInt64Column:
         """Link addresses of file offsets, through the PT_LOAD that contains each (executable ones first); all ones (2**64 -
         1) where none does.  Shape as given."""
