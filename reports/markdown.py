@@ -16,6 +16,7 @@ from reports.wording import (
     delta_text,
     interval_text,
     method_line,
+    profiling_cost_text,
     relative_change,
     relative_interval,
     result_sentence,
@@ -31,6 +32,7 @@ def render_comparison_markdown(report: ComparisonReport) -> str:
     comparison = report.comparison
     head = [block for candidate in comparison.candidates for block in _candidate(report, candidate)]
     head.append(_list(f"{name(arm.name)}: {text(quality_line(arm))}" for arm in report.arms))
+    head.append(_list(text(profiling_cost_text(cost)) for cost in comparison.profiling_costs))
     head.append(_list(f"**warning** {text(warning_line(warning))}" for warning in comparison.warnings))
     shown = fitting([block for block in head if block], MAX_CHARACTERS - 1_000)
     room = MAX_CHARACTERS - sum(len(block) + 2 for block in shown) - _DETAILS_WRAPPER

@@ -15,6 +15,7 @@ from reports.wording import (
     delta_text,
     interval_text,
     method_line,
+    profiling_cost_text,
     relative_change,
     result_sentence,
     verdict_word,
@@ -44,6 +45,7 @@ def render_comparison(report: ComparisonReport, style: TerminalStyle) -> str:
     """Every candidate against the baseline, then quality and warnings; ends with a newline."""
     sections = [section for candidate in report.comparison.candidates for section in _candidate(report, candidate, style)]
     sections.append(_wrapped([f"{printable(arm.name)}: {quality_line(arm)}" for arm in report.arms], style))
+    sections.append(_wrapped([profiling_cost_text(cost) for cost in report.comparison.profiling_costs], style))
     sections.append(_wrapped([f"warning {warning_line(warning)}" for warning in report.comparison.warnings], style))
     return "\n\n".join(section for section in sections if section) + "\n"
 
@@ -85,7 +87,7 @@ def _rows_table(report: ComparisonReport, candidate: CandidateComparison, style:
         Column(f"delta {scale.unit}".rstrip(), _cells(deltas, rest, scale.signed(rest.delta) if rest else "")),
         *_effect_columns(tested, comparison.margin, rest),
     ]
-    return render_table(columns, style)
+    return render_table(columns, style).rstrip("\n")
 
 
 def _metrics_table(report: ComparisonReport, candidate: CandidateComparison, style: TerminalStyle) -> str:
@@ -99,7 +101,7 @@ def _metrics_table(report: ComparisonReport, candidate: CandidateComparison, sty
         Column("delta", tuple(delta_text(row.row, row.scale) for row in tested)),
         *_effect_columns(tested, report.comparison.margin, None),
     ]
-    return render_table(columns, style)
+    return render_table(columns, style).rstrip("\n")
 
 
 def _mean_columns(

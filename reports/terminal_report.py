@@ -38,7 +38,7 @@ def _table(report: ArmReport, rows: Sequence[ReportRow], style: TerminalStyle) -
         Column("95 % interval", (*(_share_interval(row) for row in rows), ""), keep=20),
         Column("samples", (*(count(row.samples) for row in rows), count(sum(row.samples for row in rows))), keep=40),
     ]
-    return render_table(columns, style)
+    return render_table(columns, style).rstrip("\n")
 
 
 def _numbers(rows: Sequence[ReportRow], runs: int, scale: Scale, total: float) -> tuple[str, ...]:

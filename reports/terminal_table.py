@@ -44,7 +44,8 @@ class Column:
 
 
 def render_table(columns: Sequence[Column], style: TerminalStyle) -> str:
-    """Lines without trailing blanks, each at most ``style.width`` cells unless the columns that must stay are wider."""
+    """Header and rows, each ending with a newline, without trailing blanks; at most ``style.width`` cells wide unless the
+    columns that must stay are wider."""
     chosen = _without_empty(columns)
     widths = [_natural_width(column) for column in chosen]
     while _least_width(chosen, widths) > style.width and (victim := _first_to_drop(chosen)) is not None:
@@ -135,4 +136,4 @@ def _print_rich(table: Table, width: int, style: TerminalStyle) -> str:
         _environ={},
     )
     console.print(table, crop=False)
-    return "\n".join(line.rstrip() for line in target.getvalue().splitlines())
+    return "".join(f"{line.rstrip()}\n" for line in target.getvalue().splitlines())

@@ -37,7 +37,7 @@ def symbol_tools(debug_dirs: Sequence[str]) -> SymbolTools:
     for directory in debug_dirs:
         if not Path(directory).is_dir():
             raise UsageError(f"--debug-dir {directory}: no such directory")
-    locator = Locator(SearchPaths(extra_dirs=tuple(Path(directory) for directory in debug_dirs)))
+    locator = Locator(SearchPaths(extra_directories=tuple(Path(directory) for directory in debug_dirs)))
     return SymbolTools(locator, Symbolizer(locator, SymbolCache(default_cache_directory())))
 
 

@@ -17,7 +17,7 @@ def test_everything_fits() -> None:
     assert render_table(COLUMNS, TerminalStyle(80)) == (
         "name                                         self ms   share  samples\n"
         "persistent_tree::with_updated::rebuild_path  1,234.5  99.9 %  123,456\n"
-        "main                                             0.1   0.1 %       12"
+        "main                                             0.1   0.1 %       12\n"
     )
 
 
@@ -25,13 +25,13 @@ def test_names_are_shortened_before_columns_go() -> None:
     assert render_table(COLUMNS, TerminalStyle(50)) == (
         "name                      self ms   share  samples\n"
         "persistent_...build_path  1,234.5  99.9 %  123,456\n"
-        "main                          0.1   0.1 %       12"
+        "main                          0.1   0.1 %       12\n"
     )
 
 
 def test_columns_go_by_priority() -> None:
     assert render_table(COLUMNS, TerminalStyle(32)) == (
-        "name             self ms   share\npersis...d_path  1,234.5  99.9 %\nmain                 0.1   0.1 %"
+        "name             self ms   share\npersis...d_path  1,234.5  99.9 %\nmain                 0.1   0.1 %\n"
     )
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from support.report_values import MS, comparison, comparison_row
 
-from profiler.model.comparison import ComparisonRow, Verdict
+from profiler.model.comparison import ComparisonRow, ProfilingCost, Verdict
 from reports.quantities import Scale, scale_for
 from reports.wording import (
     delta_text,
     effect_text,
     interval_text,
     method_line,
+    profiling_cost_text,
     relative_change,
     relative_interval,
     result_sentence,
@@ -114,6 +115,11 @@ def test_method_line() -> None:
     )
     single = comparison([], comparison_row("total", [1], [2]))
     assert method_line(single.candidates[0], 1) == "1 run against 1 run: no interval, differences as measured"
+
+
+def test_profiling_cost() -> None:
+    assert profiling_cost_text(ProfilingCost("base", 1.0212)) == "profiling base took 2.1 % more CPU time than its plain runs"
+    assert profiling_cost_text(ProfilingCost("base", 0.995)) == "profiling base took 0.5 % less CPU time than its plain runs"
 
 
 def test_scale_without_unit_leaves_no_blank() -> None:
