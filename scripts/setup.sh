@@ -99,6 +99,7 @@ provide_system_packages() {
     echo "setup: installing ${packages[*]}"
     DEBIAN_FRONTEND=noninteractive sh -c "$command" >.setup.log 2>&1 </dev/null || {
         tail -n 20 .setup.log >&2
+        rm -f .setup.log
         echo "setup: this failed: $command" >&2
         exit 1
     }
