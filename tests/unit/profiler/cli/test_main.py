@@ -1,0 +1,243 @@
+"""Dispatch, exit codes and the last line of defence of the console script."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from profiler.cli import main as main_module
+from profiler.cli.context import CliContext
+from profiler.cli.main import COMMANDS, command_parser, load_command, main
+from profiler.errors import AnalysisError, FormatError, SlotscopeError, UsageError
+
+# What the command line must not load before a command needs it.
+HEAVY = {"numpy", "scipy", "pandas", "pyarrow", "elftools", "rich", "sqlite3", "zstandard"}
+
+
+class Fake:
+    """A command that does what the test says."""
+
+    NAME = "rules"
+    HELP = "Fake"
+
+    def __init__(self, action: Callable[[CliContext], int]) -> None:
+        self.action = action
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("action", nargs="?")
+
+    def run(self, arguments: argparse.Namespace, context: CliContext) -> int:
+        return self.action(context)
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[CliContext], int]], None]:
+    def install(action: Callable[[CliContext], int]) -> None:
+        monkeypatch.setattr(main_module, "load_command", lambda name: Fake(action))
+
+    return install
+
+
+def raising(error: BaseException) -> Callable[[CliContext], int]:
+    def action(context: CliContext) -> int:
+        raise error
+
+    return action
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "line"),
+    [
+        (SlotscopeError("it broke"), 1, "slotscope: error: it broke"),
+        (FormatError("a.data", "header is cut", 40), 1, "slotscope: error: a.data: byte 40: header is cut"),
+        (AnalysisError("no sample matches"), 1, "slotscope: error: no sample matches"),
+        (UsageError("no such variant"), 2, "slotscope: error: no such variant"),
+        (KeyboardInterrupt(), 130, "slotscope: interrupted"),
+        (PermissionError(13, "Permission denied", "x.data"), 1, "slotscope: error: x.data: Permission denied"),
+        (UsageError("two\nlines \x1b[31m \udcff"), 2, "slotscope: error: two\\x0alines \\x1b[31m \\xff"),
+    ],
+)
+def test_errors_are_one_line(
+    error: BaseException,
+    code: int,
+    line: str,
+    fake: Callable[[Callable[[CliContext], int]], None],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    fake(raising(error))
+    assert main(["rules"]) == code
+    shown = capsys.readouterr()
+    assert shown.err == line + "\n"
+    assert shown.out == ""
+
+
+def test_a_defect_is_not_hidden(fake: Callable[[Callable[[CliContext], int]], None]) -> None:
+    fake(raising(ZeroDivisionError()))
+    with pytest.raises(ZeroDivisionError):
+        main(["rules"])
+
+
+def test_the_command_decides_the_exit_code(fake: Callable[[Callable[[CliContext], int]], None]) -> None:
+    fake(lambda context: 3)
+    assert main(["rules"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "variable", "expected"),
+    [
+        (["rules"], None, ".slotscope"),
+        (["rules"], "from-variable", "from-variable"),
+        (["--store", "before", "rules"], "from-variable", "before"),
+        (["--store=before", "rules"], None, "before"),
+        (["rules", "--store", "after"], None, "after"),
+    ],
+)
+def test_store_directory(
+    arguments: list[str],
+    variable: str | None,
+    expected: str,
+    fake: Callable[[Callable[[CliContext], int]], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if variable:
+        monkeypatch.setenv("SLOTSCOPE_STORE", variable)
+    seen: list[Path] = []
+
+    def action(context: CliContext) -> int:
+        seen.append(context.store_directory)
+        return 0
+
+    fake(action)
+    assert main(arguments) == 0
+    assert seen == [Path(expected)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        ([], "no command given"),
+        (["reprot"], "did you mean report?"),
+        (["zzz"], "there are record, report"),
+        (["--nonsense"], "--nonsense"),
+        (["report", "--nonsense"], "--nonsense"),
+        (["report", "--by", "colour"], "--by"),
+        (["report", "--phase", "("], "'(' is not a regular expression"),
+        (["report", "--limit", "-1"], "--limit"),
+        (["report", "--limit", "many"], "'many' is not a number of rows"),
+        (["report", "a", "b"], "unrecognized arguments: b"),
+        (["compare", "a"], "CANDIDATE"),
+        (["compare", "a", "b", "--fail-on", "x"], "'x' is not [ROW:]PCT"),
+        (["compare", "a", "b", "--margin", "0"], "'0' is not a percentage"),
+        (["export", "a"], "-o"),
+        (["export", "a", "-o", "x.png"], "supported are .speedscope.json, .folded"),
+        (["export", "a", "b", "-o", "x.folded"], "a folded file holds one arm"),
+        (["explain", "a"], "--function"),
+        (["rules"], "action"),
+        (["rules", "check"], "name the rule file"),
+        (["rules", "check", "no-such-file.toml"], "no-such-file.toml"),
+        (["rules", "show", "etherium"], "did you mean 'ethereum'"),
+    ],
+)
+def test_wrong_usage_is_exit_code_2(
+    arguments: list[str], part: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments) == 2
+    shown = capsys.readouterr()
+    assert shown.err.startswith("slotscope: error: ")
+    assert shown.err.count("\n") == 1
+    assert part in shown.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_rule_file_with_a_mistake(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text('[[rule]]\ncategory = "x"\nfunction = "("\n')
+    assert main(["rules", "check", str(file)]) == 2
+    assert f"{file}:3" in capsys.readouterr().err
+
+
+def test_rules_that_are_right(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text(
+        '[[rule]]\ncategory = "copying"\ngroup = "memory"\nfunction = "^memmove$"\npassthrough = true\n'
+        '[[rule]]\ntransparent = true\ndso = "libc"\n'
+    )
+    assert main(["rules", "check", str(file)]) == 0
+    assert capsys.readouterr().out == "mine: 2 rules, 1 category, 1 transparent rule: no mistakes found\n"
+    assert main(["rules", "show", str(file)]) == 0
+    shown = capsys.readouterr().out
+    assert "copying [group memory, pass-through]  function ~ ^memmove$" in shown.replace("\n  ", " ")
+    assert "(transparent)  dso ~ libc" in shown.replace("\n  ", " ")
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == "slotscope 0.1.0\n"
+
+
+def command_names(module: str) -> str:
+    return load_command(module).NAME
+
+
+def test_overall_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    shown = capsys.readouterr().out
+    for name in COMMANDS:
+        assert f"  {name:<8} {load_command(name).HELP}\n" in shown
+        assert command_names(name) == name
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_of_a_command_explains_every_option(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([name, "--help"]) == 0
+    shown = capsys.readouterr().out
+    for action in command_parser(name)._actions:
+        assert action.help, f"{name}: {action.dest} has no help"
+        assert all(option in shown for option in action.option_strings)
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], *([name, "--help"] for name in COMMANDS)], ids=" ".join)
+def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
+    command = [sys.executable, "-X", "importtime", "-m", "profiler.cli.main", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, stdin=subprocess.DEVNULL)
+    loaded = {line.rsplit("|", 1)[-1].strip().split(".")[0] for line in done.stderr.splitlines() if "|" in line}
+    assert "argparse" in loaded
+    assert not loaded & HEAVY
+
+
+def test_output_that_the_terminal_cannot_show_is_escaped() -> None:
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    command = [sys.executable, "-m", "profiler.cli.main", "rules", "show", "größe"]
+    done = subprocess.run(command, capture_output=True, check=False, env=environment, stdin=subprocess.DEVNULL)
+    assert done.returncode == 2
+    assert b"gr\\xf6\\xdfe" in done.stderr
+    assert b"Traceback" not in done.stderr
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    command = [sys.executable, "-m", "profiler.cli.main", "rules", "show", "ethereum"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    process.stderr.close()
+    assert process.wait() == 141
+
+
+def test_streams_that_cannot_be_configured_are_left_alone(
+    monkeypatch: pytest.MonkeyPatch, fake: Callable[[Callable[[CliContext], int]], None]
+) -> None:
+    target = io.StringIO()
+    monkeypatch.setattr(sys, "stdout", target)
+    fake(lambda context: context.stdout.write("done") - 4)
+    assert main(["rules"]) == 0
+    assert target.getvalue() == "done"
