@@ -9,9 +9,8 @@ import numpy as np
 
 from profiler.analysis.attributed_run import AttributedRun
 from profiler.analysis.exact_sums import sums_by_group
-from profiler.analysis.prefix_merge import sums_of_subtrees
+from profiler.analysis.level_order import outermost_occurrences, preorder, sums_of_subtrees
 from profiler.analysis.row_names import RowNames, names_of_rows
-from profiler.analysis.tree_order import outermost_occurrences, preorder
 from profiler.errors import UsageError
 from profiler.model.arrays import Int32Column, Int64Column
 from profiler.model.costs import CostTable

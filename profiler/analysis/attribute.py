@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from profiler.analysis.level_order import nearest_row
 from profiler.analysis.logical_stacks import LogicalStacks
-from profiler.analysis.prefix_merge import nearest_row
 from profiler.model.arrays import BoolColumn, Int32Column, UInt64Column
 from profiler.model.category import RuleMatches, RuleSet
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from profiler.analysis.attributed_run import AttributedRun
 from profiler.analysis.exact_sums import sums_by_group
-from profiler.analysis.prefix_merge import merge_equal_paths, sums_of_subtrees
+from profiler.analysis.level_order import sums_of_subtrees
+from profiler.analysis.prefix_merge import merge_equal_paths
 from profiler.analysis.run_quality import heaviest_process
 from profiler.model.arrays import Int32Column, Int64Column
 from profiler.model.call_stacks import CallFrame, CallStacks

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from profiler.analysis.level_order import Levels, stable_order
 from profiler.analysis.prefix_merge import MergedTree, merge_equal_paths
 from profiler.model.arrays import Int32Column, Int64Column, UInt8Column
 from profiler.model.category import Places
@@ -16,13 +18,13 @@ from profiler.model.symbols import SymbolizedCapture
 
 @dataclass(frozen=True, slots=True)
 class LogicalStacks:
-    """A prefix tree with one row per inline frame (``prefix[i] < i``, -1 = outermost); the innermost frame of an inline
-    chain is the innermost row.  Stacks that differ only inside one source line are one row.
+    """A prefix tree with one row per inline frame, sorted by depth (``prefix[i] < i``, -1 = outermost); the innermost frame
+    of an inline chain is the innermost row.  Stacks that differ only inside one source line are one row.
 
     ``place``: row of ``places``.  ``line``: 1-based, 0 = unknown or not kept.  ``symbol``: function row of the physical
     function that the row lies in (the outermost of its chain).  ``mode``: ``CpuMode``.  ``has_debug_info``: 1 where the
     code lies in a unit with DWARF.  ``innermost``: row of the innermost frame of each stack of the capture.  ``levels``:
-    rows by depth, outermost first.
+    the rows of each depth, outermost first.
     """
 
     prefix: Int32Column
@@ -33,7 +35,7 @@ class LogicalStacks:
     has_debug_info: UInt8Column
     innermost: Int32Column
     places: Places
-    levels: tuple[Int32Column, ...]
+    levels: Levels
 
     def __len__(self) -> int:
         return len(self.prefix)
@@ -61,41 +63,66 @@ class _Spots:
 
 def expand(symbolized: SymbolizedCapture, keep_lines: bool = True) -> LogicalStacks:
     """The logical stacks of a capture.  Without ``keep_lines`` the tree is smaller and ``line`` is 0 throughout."""
-    stacks = symbolized.capture.stacks
+    stacks, chains, frames = symbolized.capture.stacks, symbolized.chains, symbolized.capture.frames
     place_of_entry, places = _places(symbolized)
-    lines = symbolized.chains.line if keep_lines else np.zeros_like(symbolized.chains.line)
+    lines = chains.line if keep_lines else np.zeros_like(chains.line)
     spots = _distinct_chains(symbolized, place_of_entry, lines)
     merged = merge_equal_paths(stacks.prefix, spots.chain_of_frame[stacks.frame], depth_levels(stacks.prefix))
     frame = spots.frame[merged.label]
-    chain_start = symbolized.chains.start
-    length = (chain_start[1:] - chain_start[:-1])[frame]
-    end = np.cumsum(length, dtype=np.int64).astype(np.int32)
-    owner = np.repeat(np.arange(len(length), dtype=np.int32), length)
-    position = np.arange(len(owner), dtype=np.int32) - (end - length)[owner]  # 0 = outermost of the chain
-    entry = chain_start[1:][frame][owner] - 1 - position
-    prefix = _expanded_prefix(merged, end, owner, position)
-    outermost_entry = chain_start[1:][frame] - 1
+    rows = _expanded(merged, np.diff(chains.start)[frame])
+    entry = (chains.start[1:] - 1)[frame][rows.physical] - rows.position
     return LogicalStacks(
-        prefix=prefix,
+        prefix=rows.prefix,
         place=place_of_entry[entry],
         line=lines[entry],
-        symbol=symbolized.chains.function[outermost_entry][owner],
-        mode=symbolized.capture.frames.mode[frame][owner],
-        has_debug_info=symbolized.has_debug_info[frame][owner],
-        innermost=(end - 1)[merged.row_of],
+        symbol=chains.function[chains.start[1:] - 1][frame][rows.physical],
+        mode=frames.mode[frame][rows.physical],
+        has_debug_info=symbolized.has_debug_info[frame][rows.physical],
+        innermost=rows.innermost[merged.row_of],
         places=places,
-        levels=tuple(depth_levels(prefix)),
+        levels=rows.levels,
     )
 
 
-def _expanded_prefix(merged: MergedTree, end: Int32Column, owner: Int32Column, position: Int32Column) -> Int32Column:
-    """The outermost row of a chain hangs on the innermost row of the caller's chain, the others on the row before."""
-    prefix = np.arange(-1, len(owner) - 1, dtype=np.int32)
-    callers = merged.prefix
-    base = np.where(callers >= 0, end[callers] - 1, -1).astype(np.int32)
+@dataclass(frozen=True, slots=True)
+class _ExpandedRows:
+    """Logical rows sorted by depth.  ``physical``: the merged physical row each belongs to, ``position``: its place in the
+    inline chain, 0 = outermost.  ``innermost``: per physical row, its innermost logical row."""
+
+    prefix: Int32Column
+    physical: Int32Column
+    position: Int32Column
+    innermost: Int32Column
+    levels: Levels
+
+
+def _expanded(merged: MergedTree, length: Int32Column) -> _ExpandedRows:
+    """``length``: of the inline chain of each physical row."""
+    end = np.cumsum(length, dtype=np.int64).astype(np.int32)
+    physical = np.repeat(np.arange(len(length), dtype=np.int32), length)
+    position = np.arange(len(physical), dtype=np.int32) - (end - length)[physical]
+    depth_before = np.zeros(len(length) + 1, np.int32)  # logical frames outside the chain; the last answers for prefix -1
+    for level in merged.levels:
+        caller = merged.prefix[level]
+        depth_before[level] = np.where(caller >= 0, depth_before[caller] + length[caller], 0)
+    depth = depth_before[physical] + position
+    order = stable_order(depth)
+    rank = np.empty(len(order) + 1, np.int32)
+    rank[order] = np.arange(len(order), dtype=np.int32)
+    rank[-1] = -1
+    # The outermost row of a chain hangs on the innermost row of the caller's chain, the others on the row before.
+    prefix = np.arange(-1, len(order) - 1, dtype=np.int32)
     first = position == 0
-    prefix[first] = base[owner[first]]
-    return prefix
+    callers = merged.prefix[physical[first]]
+    prefix[first] = np.where(callers >= 0, end[callers] - 1, -1)
+    bounds = np.cumsum([0, *np.bincount(depth)]).tolist()
+    return _ExpandedRows(
+        prefix=rank[prefix[order]],
+        physical=physical[order],
+        position=position[order],
+        innermost=rank[end - 1],
+        levels=tuple(slice(low, high) for low, high in itertools.pairwise(bounds)),
+    )
 
 
 def _places(symbolized: SymbolizedCapture) -> tuple[Int32Column, Places]:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from profiler.analysis.level_order import nearest_row
 from profiler.analysis.logical_stacks import LogicalStacks
-from profiler.analysis.prefix_merge import nearest_row
 from profiler.errors import UsageError
 from profiler.model.arrays import BoolColumn
 from profiler.model.symbols import Function
