@@ -105,14 +105,13 @@ def _drift(name: str, series: _Series) -> list[ReportWarning]:
 
 
 def _outliers(name: str, series: _Series) -> list[ReportWarning]:
-    scores = stats_spread.modified_z_scores(series.values)
-    found = np.flatnonzero(np.abs(scores) > stats_spread.OUTLIER_SCORE).tolist()
+    found = np.flatnonzero(stats_spread.outliers(series.values)).tolist()
     if not found:
         return []
     median = float(np.median(series.values))
     runs = ", ".join(f"run {run + 1} ({100 * (series.values[run] / median - 1):+.1f} %)" for run in found)
-    limit = stats_spread.OUTLIER_SCORE
-    message = f"{name}: {series.what} of {runs} stands apart from the median (modified z-score beyond {limit:g})"
+    limit = stats_spread.outlier_limit(len(series.values))
+    message = f"{name}: {series.what} of {runs} stands apart from the median (modified z-score beyond {limit:.1f})"
     return [ReportWarning("outliers", message, "nothing was removed; find out what else ran, or record more runs")]
 
 
