@@ -1,0 +1,76 @@
+"""What a recording says of itself, put where a capture's own information is empty."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from collectors.perf_data import spec
+from collectors.perf_data.attributes import EventAttributes
+from collectors.perf_data.reader import Recording
+from profiler.model.event import CLOCK_EVENTS, Event
+from profiler.model.run import CaptureInfo, HostFacts, PerfSettings
+
+_MODIFIER_LETTERS = frozenset("ukhGHpPDSIWeb")
+
+
+def base_event_name(name: str) -> str:
+    """The name without perf's modifiers: "cycles" of "cycles:ppp"; a tracepoint keeps its colon."""
+    stem, colon, modifiers = name.rpartition(":")
+    return stem if colon and stem and set(modifiers) <= _MODIFIER_LETTERS else name
+
+
+def events_of(attributes: Sequence[EventAttributes]) -> tuple[Event, ...]:
+    return tuple(_event(event) for event in attributes)
+
+
+def _event(attributes: EventAttributes) -> Event:
+    base = base_event_name(attributes.name)
+    return Event(
+        name=attributes.name,
+        unit="ns" if base in CLOCK_EVENTS else base,
+        frequency_hz=attributes.period_or_frequency if attributes.is_frequency else 0,
+        period=0 if attributes.is_frequency else attributes.period_or_frequency,
+    )
+
+
+def completed_info(info: CaptureInfo, recording: Recording) -> CaptureInfo:
+    """``info`` with host, perf settings and command from the recording where it has none."""
+    features = recording.features
+    host = info.host if info.host != HostFacts() else HostFacts(
+        hostname=features.hostname,
+        kernel=features.osrelease,
+        architecture=features.arch,
+        cpu=features.cpudesc,
+        cpu_count=features.nrcpus,
+    )  # fmt: skip
+    perf = info.perf if info.perf != PerfSettings() else _perf_settings(recording)
+    return replace(info, host=host, perf=perf, command=info.command or recorded_command(features.cmdline))
+
+
+def _perf_settings(recording: Recording) -> PerfSettings:
+    first = recording.attributes[0]
+    event = _event(first)
+    return PerfSettings(
+        event=event.name,
+        frequency_hz=event.frequency_hz,
+        period=event.period,
+        call_graph=_call_graph(first),
+        dump_bytes=first.user_stack_bytes if first.sample_type & spec.PERF_SAMPLE_STACK_USER else 0,
+        perf_version=recording.features.version,
+        perf_command=recording.features.cmdline,
+    )
+
+
+def _call_graph(attributes: EventAttributes) -> str:
+    if attributes.sample_type & spec.PERF_SAMPLE_STACK_USER:
+        return "dwarf"
+    if not attributes.sample_type & spec.PERF_SAMPLE_CALLCHAIN:
+        return "none"
+    return "lbr" if attributes.sample_type & spec.PERF_SAMPLE_BRANCH_STACK else "fp"
+
+
+def recorded_command(cmdline: Sequence[str]) -> tuple[str, ...]:
+    """The program's own argument list in perf's: what follows "--"."""
+    arguments = tuple(cmdline)
+    return arguments[arguments.index("--") + 1 :] if "--" in arguments else arguments

@@ -1,0 +1,168 @@
+"""From one chunk of samples to rows of the sample columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from collectors.ingest.address_spaces import NO_SPACE, MappingTable
+from collectors.ingest.callchains import AddressLists, AddressResolver, chain_addresses
+from collectors.ingest.frame_lists import FrameLists, joined, replaced_where_empty
+from collectors.ingest.group_reads import CounterGains, counter_readings
+from collectors.ingest.places import Places
+from collectors.ingest.quality_counts import IngestCounts
+from collectors.ingest.sample_columns import SampleColumns
+from collectors.ingest.stack_builder import StackBuilder
+from collectors.ingest.stack_states import UNDECIDED
+from collectors.ingest.timeline import Timeline
+from collectors.ingest.user_stacks import UserStackReader
+from collectors.perf_data import spec
+from collectors.perf_data.attributes import EventAttributes
+from collectors.perf_data.reader import Chunk
+from profiler.model.arrays import BoolColumn, Int32Column, Int64Column, UInt8Column, UInt64Column
+from profiler.model.frame_table import CpuMode
+from profiler.model.sample_table import StackState
+
+_LOW_HALF = np.uint64(0xFFFFFFFF)
+_KERNEL_HALF = np.uint64(1 << 63)
+_MAX_WEIGHT = np.uint64(2**62)
+_SECOND_NS = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramStart:
+    """When the launched program replaced the process ``pid``; samples of that process from before are not its own."""
+
+    pid: int
+    time_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkIngest:
+    """The tables that chunks are read with, and those they fill.  ``has_time``: else positions order samples."""
+
+    attributes: tuple[EventAttributes, ...]
+    has_time: bool
+    is_kernel_high: bool
+    program_start: ProgramStart | None
+    spaces: Timeline
+    mappings: MappingTable
+    places: Places
+    resolver: AddressResolver
+    user_stacks: UserStackReader
+    stacks: StackBuilder
+    gains: CounterGains
+    counts: IngestCounts
+
+    def read(self, chunk: Chunk) -> SampleColumns | None:
+        """The chunk's samples; ``None`` when none of them counts."""
+        self.counts.mismatched += chunk.fields.mismatched
+        chunk = chunk.rows(self._counting(chunk))
+        if not len(chunk.position):
+            return None
+        fields = chunk.fields
+        order = self._order(chunk)
+        space = np.maximum(self.spaces.at(fields.process_thread & _LOW_HALF, order), NO_SPACE)
+        self.mappings.enter(space.astype(np.int64))
+        frames, state = self._frames(chunk, space)
+        columns = SampleColumns(
+            order=order,
+            position=chunk.position,
+            time_ns=fields.time_ns,
+            thread=fields.process_thread,
+            cpu=np.where(fields.cpu < 1 << 15, fields.cpu, -1).astype(np.int16),
+            event=chunk.event,
+            node=self.stacks.add(frames),
+            weight=self._weights(chunk),
+            state=state,
+        )
+        return self._by_counter(chunk, columns)
+
+    def _order(self, chunk: Chunk) -> UInt64Column:
+        return chunk.fields.time_ns if self.has_time else chunk.position.astype(np.uint64)
+
+    def _counting(self, chunk: Chunk) -> BoolColumn:
+        is_known = chunk.event >= 0
+        self.counts.unknown_events += int((~is_known).sum())
+        start = self.program_start
+        if start is None:
+            return is_known
+        is_program = (chunk.fields.process_thread & _LOW_HALF) == np.uint64(start.pid & 0xFFFFFFFF)
+        before = is_known & is_program & (self._order(chunk) < np.uint64(start.time_ns))
+        self.counts.before_exec += int(before.sum())
+        return is_known & ~before
+
+    def _frames(self, chunk: Chunk, space: Int32Column) -> tuple[FrameLists, UInt8Column]:
+        """Frame lists, none of them empty, and the states as far as they are known."""
+        layout = chunk.layout
+        state = np.full(len(chunk.position), UNDECIDED, np.uint8)
+        if layout.has(spec.PERF_SAMPLE_CALLCHAIN):
+            chains = chain_addresses(chunk.fields, self.is_kernel_high)
+        else:
+            nothing = np.zeros(len(chunk.position) + 1, np.int64)
+            chains = AddressLists(np.zeros(0, np.uint64), nothing, np.zeros(0, np.bool_), None)
+        if layout.has(spec.PERF_SAMPLE_STACK_USER) and layout.has(spec.PERF_SAMPLE_REGS_USER):
+            user = self.user_stacks.read(chunk, space)
+            kernel = self.resolver.frames(_without_user_part(chains, user.is_unwound), space)
+            frames = joined(kernel, user.frames)
+            state = np.where(user.is_unwound, user.state, UNDECIDED).astype(np.uint8)
+        else:
+            frames = self.resolver.frames(chains, space)
+        is_empty = frames.lengths == 0
+        if is_empty.any():
+            state[is_empty] = StackState.NO_USER_STACK
+            frames = replaced_where_empty(frames, self._single_frames(chunk, space))
+        return frames, state
+
+    def _single_frames(self, chunk: Chunk, space: Int32Column) -> Int32Column:
+        """The frame of each sample's own instruction address; the unknown place without one."""
+        count = len(chunk.position)
+        if not chunk.layout.has(spec.PERF_SAMPLE_IP):
+            return np.full(count, 2 * self.places.unknown(), np.int32)
+        addresses = chunk.fields.ip
+        start = np.arange(count + 1, dtype=np.int64)
+        mode = _sample_modes(chunk.fields.misc, addresses)
+        lists = AddressLists(addresses, start, np.zeros(count, np.bool_), mode)
+        return self.resolver.frames(lists, space).codes_leaf_first
+
+    def _weights(self, chunk: Chunk) -> Int64Column:
+        if chunk.layout.has(spec.PERF_SAMPLE_PERIOD):
+            return np.minimum(chunk.fields.period, _MAX_WEIGHT).astype(np.int64)
+        weight_of = np.array([_fixed_weight(event) for event in self.attributes], np.int64)
+        return weight_of[chunk.event]
+
+    def _by_counter(self, chunk: Chunk, columns: SampleColumns) -> SampleColumns:
+        readings = counter_readings(chunk)
+        if readings is None:
+            return columns
+        rows, event, gain = self.gains.gains(readings, columns.thread)
+        return columns.rows(rows).with_counters(event, gain)
+
+
+def _fixed_weight(event: EventAttributes) -> int:
+    """Weight of a sample that carries no period."""
+    if not event.is_frequency:
+        return min(event.period_or_frequency, int(_MAX_WEIGHT))
+    return _SECOND_NS // max(event.period_or_frequency, 1) if event.name.startswith(("cpu-clock", "task-clock")) else 1
+
+
+def _sample_modes(misc: UInt64Column, addresses: UInt64Column) -> UInt8Column:
+    by_address = np.where(addresses >= _KERNEL_HALF, CpuMode.KERNEL, CpuMode.USER)
+    mode_of = np.full(8, -1, np.int64)
+    mode_of[[spec.PERF_RECORD_MISC_KERNEL, spec.PERF_RECORD_MISC_HYPERVISOR]] = CpuMode.KERNEL
+    mode_of[spec.PERF_RECORD_MISC_USER] = CpuMode.USER
+    mode_of[[spec.PERF_RECORD_MISC_GUEST_KERNEL, spec.PERF_RECORD_MISC_GUEST_USER]] = CpuMode.GUEST
+    mode = mode_of[(misc & np.uint64(spec.PERF_RECORD_MISC_CPUMODE_MASK)).astype(np.int64)]
+    return np.where(mode < 0, by_address, mode).astype(np.uint8)
+
+
+def _without_user_part(chains: AddressLists, is_unwound: BoolColumn) -> AddressLists:
+    """The kernel's part of the chains of samples whose user stack was unwound; other chains whole."""
+    is_kernel = chains.addresses >= _KERNEL_HALF if chains.mode is None else chains.mode == CpuMode.KERNEL
+    keep = is_kernel | ~np.repeat(is_unwound, np.diff(chains.start))
+    if keep.all():
+        return chains
+    kept_before = np.concatenate([np.zeros(1, np.int64), np.cumsum(keep)])
+    mode = None if chains.mode is None else chains.mode[keep]
+    return AddressLists(chains.addresses[keep], kept_before[chains.start], chains.is_return_address[keep], mode)

@@ -1,0 +1,45 @@
+"""The frames of many samples, one list behind the other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from collectors.ingest.ragged import row_positions, row_starts
+from profiler.model.arrays import Int32Column, Int64Column
+
+
+@dataclass(frozen=True, slots=True)
+class FrameLists:
+    """``codes_leaf_first``: frame codes (see ``places``); sample i has ``start[i]:start[i + 1]``, ``start`` being int64[n + 1]."""
+
+    codes_leaf_first: Int32Column
+    start: Int64Column
+
+    @property
+    def lengths(self) -> Int64Column:
+        return np.diff(self.start)
+
+
+def joined(inner: FrameLists, outer: FrameLists) -> FrameLists:
+    """Per sample, the frames of ``inner`` followed by those of ``outer``."""
+    lengths = inner.lengths + outer.lengths
+    start = row_starts(lengths)
+    codes = np.empty(int(start[-1]), np.int32)
+    codes[row_positions(start[:-1], inner.lengths)[0]] = inner.codes_leaf_first
+    codes[row_positions(start[:-1] + inner.lengths, outer.lengths)[0]] = outer.codes_leaf_first
+    return FrameLists(codes, start)
+
+
+def empty_lists(count: int) -> FrameLists:
+    return FrameLists(np.zeros(0, np.int32), np.zeros(count + 1, np.int64))
+
+
+def replaced_where_empty(lists: FrameLists, codes: Int32Column) -> FrameLists:
+    """The lists, where the empty ones hold the one frame of ``codes`` (one per sample)."""
+    is_empty = lists.lengths == 0
+    if not is_empty.any():
+        return lists
+    filler = FrameLists(codes[is_empty], row_starts(is_empty.astype(np.int64)))
+    return joined(lists, filler)

@@ -1,0 +1,94 @@
+"""Threads by the names they had: rows of the thread table for samples."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from collectors.ingest.interner import Interner
+from collectors.ingest.timeline import Timeline
+from collectors.perf_data.side_band import CommRecord, ForkRecord, SideBand
+from profiler.model.arrays import Int32Column, Int64Column, UInt64Column
+from profiler.model.thread_table import ThreadTable
+
+_THREAD_SHIFT = np.uint64(32)
+_LOW_HALF = np.uint64(0xFFFFFFFF)
+_SWAPPER = "swapper"
+
+
+@dataclass(slots=True)
+class StringTable:
+    """Numbers strings in the order of their first use."""
+
+    number_of: dict[str, int] = field(default_factory=dict)
+
+    def number(self, text: str) -> int:
+        return self.number_of.setdefault(text, len(self.number_of))
+
+    def strings(self) -> tuple[str, ...]:
+        return tuple(self.number_of)
+
+
+@dataclass(slots=True)
+class _ThreadNames:
+    """Names in force while records are applied in order; ``changes`` for ``Timeline``, keyed as in samples."""
+
+    strings: StringTable
+    changes: list[tuple[int, int, int]] = field(default_factory=list)
+    current: dict[int, int] = field(default_factory=dict)
+
+    def set(self, pid: int, tid: int, time_ns: int, name: int) -> None:
+        key = thread_key(pid, tid)
+        self.current[key] = name
+        self.changes.append((key, time_ns, name))
+
+
+def thread_key(pid: int, tid: int) -> int:
+    """(pid, tid) as the one word in which samples carry them."""
+    return (tid & 0xFFFFFFFF) << 32 | pid & 0xFFFFFFFF
+
+
+def name_timeline(side_band: SideBand, strings: StringTable) -> Timeline:
+    """The name (string number) of every thread at every time.  A new thread has the name of the thread that made it."""
+    names = _ThreadNames(strings)
+    names.set(0, 0, 0, strings.number(_SWAPPER))
+    record: CommRecord | ForkRecord
+    for record in sorted([*side_band.comms, *side_band.forks], key=lambda record: record[:2]):
+        if isinstance(record, CommRecord):
+            names.set(record.pid, record.tid, record.time_ns, strings.number(record.name))
+        else:
+            inherited = names.current.get(thread_key(record.parent_pid, record.parent_tid))
+            if inherited is not None:
+                names.set(record.pid, record.tid, record.time_ns, inherited)
+    return Timeline(names.changes)
+
+
+def thread_table(
+    process_threads: UInt64Column, times: UInt64Column, names: Timeline, strings: StringTable
+) -> tuple[ThreadTable, Int32Column]:
+    """(thread table, row of each sample).  A thread that no record names is called ":tid", a process by its leader."""
+    own = names.at(process_threads, times)
+    pids = process_threads & _LOW_HALF
+    leader = names.at(pids << _THREAD_SHIFT | pids, times)
+    leader = np.where(leader < 0, own, leader)
+    width = len(strings.number_of) + 1
+    thread, _ = _numbers(process_threads)
+    rows, first = _numbers(((thread.astype(np.int64) * width + own + 1) * width + leader + 1).astype(np.uint64))
+    tid = (process_threads[first] >> _THREAD_SHIFT).astype(np.uint32).view(np.int32)
+    thread_name = own[first]
+    for row in np.flatnonzero(thread_name < 0).tolist():
+        thread_name[row] = strings.number(f":{int(tid[row])}")
+    process_name = np.where(leader[first] < 0, thread_name, leader[first])
+    table = ThreadTable(pids[first].astype(np.uint32).view(np.int32), tid, process_name.astype(np.int32), thread_name)
+    return table, rows
+
+
+def _numbers(values: UInt64Column) -> tuple[Int32Column, Int64Column]:
+    """(number of each value, first row of each number)."""
+    interner = Interner(bits=12)
+    # 0 cannot be interned; the value that takes its place, pid -1 and tid -2, does not exist.
+    numbers, _ = interner.intern(np.where(values == 0, np.uint64(0xFFFFFFFE_FFFFFFFF), values))
+    first = np.zeros(len(interner), np.int64)
+    first[numbers[::-1]] = np.arange(len(numbers) - 1, -1, -1)
+    return numbers, first

@@ -1,0 +1,37 @@
+"""What held for a key (a process, a thread) at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from profiler.model.arrays import Int32Column, Int64Column, UInt64Column
+
+
+class Timeline:
+    """Changes ``(key, time, value)``, given in the order in which they take effect: later ones win at equal times.
+
+    A value holds from its time until the key's next change; before its first change the first value holds.
+    """
+
+    def __init__(self, changes: Sequence[tuple[int, int, int]]) -> None:
+        table = np.array([(key, time) for key, time, _ in changes], np.uint64).reshape(-1, 2)
+        self._values = np.array([value for _, _, value in changes], np.int32)
+        self._keys, key_rank = np.unique(table[:, 0], return_inverse=True)
+        self._times, time_rank = np.unique(table[:, 1], return_inverse=True)
+        self._width = len(self._times) + 1
+        order = np.argsort(key_rank, kind="stable")
+        # Rank 0 stands for "before every change".
+        self._moments: Int64Column = key_rank[order] * self._width + time_rank[order] + 1
+        self._values = self._values[order]
+        self._first = np.searchsorted(key_rank[order], np.arange(len(self._keys)))
+
+    def at(self, keys: UInt64Column, times: UInt64Column) -> Int32Column:
+        """The value of each key at each time, -1 for a key that never appears."""
+        if not len(self._keys):
+            return np.full(len(keys), -1, np.int32)
+        rank = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
+        moment = rank * self._width + np.searchsorted(self._times, times, "right")
+        change = np.maximum(np.searchsorted(self._moments, moment, "right") - 1, self._first[rank])
+        return np.where(self._keys[rank] == keys, self._values[change], np.int32(-1))

@@ -1,0 +1,208 @@
+"""Records beside the samples: mappings, names, forks, losses."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from collectors.perf_data import spec
+from collectors.perf_data.sample_layout import TrailerLayout, Trailers
+from profiler.errors import FormatError
+from profiler.model.arrays import Int64Column, UInt64Column
+
+# Named tuples, not dataclasses: a system-wide recording holds tens of thousands of them, and they cost half to make.
+
+
+class MmapRecord(NamedTuple):
+    """An executable mapping; ``pid`` -1 for the kernel's own.  ``position``: byte offset of the record in the file."""
+
+    time_ns: int
+    position: int
+    pid: int
+    start: int
+    length: int
+    file_offset: int
+    path: str
+    build_id: bytes
+    is_kernel: bool
+
+
+class CommRecord(NamedTuple):
+    """A thread's new name; ``is_exec`` when the process replaced its program."""
+
+    time_ns: int
+    position: int
+    pid: int
+    tid: int
+    name: str
+    is_exec: bool
+
+
+class ForkRecord(NamedTuple):
+    """A new thread (``pid == parent_pid``) or process; ``is_synthesized`` for one that was running before: it has not just
+    copied its parent's mappings."""
+
+    time_ns: int
+    position: int
+    pid: int
+    tid: int
+    parent_pid: int
+    parent_tid: int
+    is_synthesized: bool
+
+
+@dataclass(slots=True)
+class SideBand:
+    """What the records beside the samples say, in file order.  ``lost_records``: from PERF_RECORD_LOST, ``lost_samples``:
+    from PERF_RECORD_LOST_SAMPLES."""
+
+    mmaps: list[MmapRecord] = field(default_factory=list)
+    comms: list[CommRecord] = field(default_factory=list)
+    forks: list[ForkRecord] = field(default_factory=list)
+    lost_records: int = 0
+    lost_samples: int = 0
+    throttled: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RecordWindow:
+    """Records of one window: ``start`` their byte offsets in ``view``, ``header`` their first words, n each; ``base`` is the
+    file offset of the view."""
+
+    view: memoryview
+    base: int
+    start: Int64Column
+    header: UInt64Column
+
+    def of_type(self, number: int) -> RecordWindow:
+        chosen = np.flatnonzero((self.header & np.uint64(0xFFFFFFFF)) == np.uint64(number))
+        return self.rows(chosen)
+
+    def rows(self, chosen: Int64Column) -> RecordWindow:
+        return RecordWindow(self.view, self.base, self.start[chosen], self.header[chosen])
+
+
+_MMAP = struct.Struct("<IHHiiQQQ")
+_COMM = struct.Struct("<IHHii")
+_FORK = struct.Struct("<IHHiiiiQ")
+_LOST = struct.Struct("<QQQ")
+_LOST_SAMPLES = struct.Struct("<QQ")
+_MMAP2_PROT_AT = 64
+_MMAP2_PATH_AT = 72
+_MMAP2_BUILD_ID_AT = 40
+_WORD = struct.Struct("<Q")
+
+
+class SideBandDecoder:
+    """Collects the side band of one recording, window by window."""
+
+    def __init__(self, name: str, trailers: Trailers) -> None:
+        self.side_band = SideBand()
+        self._name = name
+        self._trailers = trailers
+        self._texts: dict[bytes, str] = {}
+        self._decoders: tuple[tuple[int, Callable[[RecordWindow], None]], ...] = (
+            (spec.PERF_RECORD_MMAP, self._mmaps),
+            (spec.PERF_RECORD_MMAP2, self._mmap2s),
+            (spec.PERF_RECORD_COMM, self._comms),
+            (spec.PERF_RECORD_FORK, self._forks),
+            (spec.PERF_RECORD_LOST, self._lost),
+            (spec.PERF_RECORD_LOST_SAMPLES, self._lost_samples),
+        )
+
+    def add(self, records: RecordWindow) -> None:
+        """Decodes the records of one window; ``FormatError`` for one that is too short for its type."""
+        for number, decode in self._decoders:
+            chosen = records.of_type(number)
+            if len(chosen.start):
+                decode(chosen)
+        self.side_band.throttled += len(records.of_type(spec.PERF_RECORD_THROTTLE).start)
+
+    def _mmaps(self, records: RecordWindow) -> None:
+        is_data = (records.header >> np.uint64(32)) & np.uint64(spec.PERF_RECORD_MISC_MMAP_DATA) != 0
+        self._add_mmaps(records.rows(np.flatnonzero(~is_data)), _MMAP.size)
+
+    def _mmap2s(self, records: RecordWindow) -> None:
+        size = (records.header >> np.uint64(48)).astype(np.int64)
+        content = np.frombuffer(records.view, np.uint8)
+        long_enough = size > _MMAP2_PATH_AT
+        prot = content[np.where(long_enough, records.start + _MMAP2_PROT_AT, 0)]
+        # Recordings with stack dumps list every data mapping too; the short ones are kept for the error message.
+        self._add_mmaps(records.rows(np.flatnonzero((prot & spec.PROT_EXEC != 0) | ~long_enough)), _MMAP2_PATH_AT)
+
+    def _add_mmaps(self, records: RecordWindow, path_at: int) -> None:
+        view, base = records.view, records.base
+        add = self.side_band.mmaps.append
+        for start in records.start.tolist():
+            self._check(view, base, start, path_at)
+            kind, misc, size, pid, _, address, length, file_offset = _MMAP.unpack_from(view, start)
+            time_ns, text_end = self._trailer(view, start, size)
+            build_id = b""
+            if kind == spec.PERF_RECORD_MMAP2 and misc & spec.PERF_RECORD_MISC_MMAP_BUILD_ID:
+                build_id = _inline_build_id(view, start + _MMAP2_BUILD_ID_AT)
+            path = self._text(view, start + path_at, text_end)
+            is_kernel = misc & spec.PERF_RECORD_MISC_CPUMODE_MASK == spec.PERF_RECORD_MISC_KERNEL or pid == -1
+            add(MmapRecord(time_ns, base + start, pid, address, length, file_offset, path, build_id, is_kernel))
+
+    def _comms(self, records: RecordWindow) -> None:
+        for start in records.start.tolist():
+            self._check(records.view, records.base, start, _COMM.size)
+            _, misc, size, pid, tid = _COMM.unpack_from(records.view, start)
+            time_ns, text_end = self._trailer(records.view, start, size)
+            name = self._text(records.view, start + _COMM.size, text_end)
+            is_exec = bool(misc & spec.PERF_RECORD_MISC_COMM_EXEC)
+            self.side_band.comms.append(CommRecord(time_ns, records.base + start, pid, tid, name, is_exec))
+
+    def _forks(self, records: RecordWindow) -> None:
+        for start in records.start.tolist():
+            self._check(records.view, records.base, start, _FORK.size)
+            _, misc, size, pid, parent_pid, tid, parent_tid, forked_at = _FORK.unpack_from(records.view, start)
+            time_ns, _ = self._trailer(records.view, start, size)
+            # perf before 4.20 has no flag for records it made up itself, but gives them no time.
+            is_synthesized = bool(misc & spec.PERF_RECORD_MISC_FORK_EXEC) or forked_at == 0
+            position = records.base + start
+            self.side_band.forks.append(ForkRecord(time_ns, position, pid, tid, parent_pid, parent_tid, is_synthesized))
+
+    def _lost(self, records: RecordWindow) -> None:
+        for start in records.start.tolist():
+            self._check(records.view, records.base, start, _LOST.size)
+            self.side_band.lost_records += _LOST.unpack_from(records.view, start)[2]
+
+    def _lost_samples(self, records: RecordWindow) -> None:
+        for start in records.start.tolist():
+            self._check(records.view, records.base, start, _LOST_SAMPLES.size)
+            self.side_band.lost_samples += _LOST_SAMPLES.unpack_from(records.view, start)[1]
+
+    def _check(self, view: memoryview, base: int, start: int, needed: int) -> None:
+        kind, _, size = struct.unpack_from("<IHH", view, start)
+        if size < needed:
+            raise FormatError(self._name, f"record of type {kind} with {size} bytes, at least {needed} needed", base + start)
+
+    def _trailer(self, view: memoryview, start: int, size: int) -> tuple[int, int]:
+        """(time, end of the record's own content)."""
+        layout = self._layout(view, start + size)
+        end = start + max(spec.RECORD_HEADER_BYTES, size - layout.size_bytes)
+        if layout.time_at < 0 or end + layout.size_bytes != start + size:
+            return 0, end
+        return _WORD.unpack_from(view, end + layout.time_at)[0], end
+
+    def _layout(self, view: memoryview, end: int) -> TrailerLayout:
+        if not self._trailers.by_id:
+            return self._trailers.default
+        return self._trailers.by_id.get(_WORD.unpack_from(view, end - 8)[0], self._trailers.default)
+
+    def _text(self, view: memoryview, start: int, end: int) -> str:
+        raw = bytes(view[start : max(start, end)])
+        text = self._texts.get(raw)
+        if text is None:
+            text = self._texts[raw] = raw.split(b"\0", 1)[0].decode("utf-8", "surrogateescape")
+        return text
+
+
+def _inline_build_id(view: memoryview, at: int) -> bytes:
+    length = min(view[at], 20)
+    return bytes(view[at + 4 : at + 4 + length])

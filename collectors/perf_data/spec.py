@@ -1,0 +1,140 @@
+"""Numbers of the perf.data format.
+
+Sources: ``include/uapi/linux/perf_event.h`` (records of the kernel, sample and read formats) and
+``tools/perf/Documentation/perf.data-file-format.txt`` (file header, feature sections, records that perf adds).
+"""
+
+from __future__ import annotations
+
+MAGIC_V2 = b"PERFILE2"
+MAGIC_V2_SWAPPED = b"2ELIFREP"
+MAGIC_V1 = b"PERFFILE"
+MAGIC_V1_SWAPPED = b"ELIFFREP"
+FILE_HEADER_BYTES = 104
+PIPE_HEADER_BYTES = 16
+
+RECORD_HEADER_BYTES = 8
+PERF_RECORD_MMAP = 1
+PERF_RECORD_LOST = 2
+PERF_RECORD_COMM = 3
+PERF_RECORD_EXIT = 4
+PERF_RECORD_THROTTLE = 5
+PERF_RECORD_UNTHROTTLE = 6
+PERF_RECORD_FORK = 7
+PERF_RECORD_READ = 8
+PERF_RECORD_SAMPLE = 9
+PERF_RECORD_MMAP2 = 10
+PERF_RECORD_LOST_SAMPLES = 13
+PERF_RECORD_SWITCH_CPU_WIDE = 15
+PERF_RECORD_TEXT_POKE = 20
+PERF_RECORD_AUX_OUTPUT_HW_ID = 21
+PERF_RECORD_HEADER_TRACING_DATA = 66
+PERF_RECORD_FINISHED_ROUND = 68
+PERF_RECORD_AUXTRACE = 71
+PERF_RECORD_COMPRESSED = 81
+PERF_RECORD_FINISHED_INIT = 82
+PERF_RECORD_COMPRESSED2 = 83
+
+# Record types that this reader knows: those it decodes, and those that carry nothing for a CPU profile.
+KNOWN_RECORD_TYPES = frozenset({*range(1, 22), *range(64, 86)})
+
+PERF_RECORD_MISC_CPUMODE_MASK = 7
+PERF_RECORD_MISC_KERNEL = 1
+PERF_RECORD_MISC_USER = 2
+PERF_RECORD_MISC_HYPERVISOR = 3
+PERF_RECORD_MISC_GUEST_KERNEL = 4
+PERF_RECORD_MISC_GUEST_USER = 5
+PERF_RECORD_MISC_MMAP_DATA = 1 << 13
+PERF_RECORD_MISC_COMM_EXEC = 1 << 13
+PERF_RECORD_MISC_FORK_EXEC = 1 << 13
+PERF_RECORD_MISC_MMAP_BUILD_ID = 1 << 14
+PERF_RECORD_MISC_BUILD_ID_SIZE = 1 << 15
+
+PROT_EXEC = 4
+
+PERF_SAMPLE_IP = 1 << 0
+PERF_SAMPLE_TID = 1 << 1
+PERF_SAMPLE_TIME = 1 << 2
+PERF_SAMPLE_ADDR = 1 << 3
+PERF_SAMPLE_READ = 1 << 4
+PERF_SAMPLE_CALLCHAIN = 1 << 5
+PERF_SAMPLE_ID = 1 << 6
+PERF_SAMPLE_CPU = 1 << 7
+PERF_SAMPLE_PERIOD = 1 << 8
+PERF_SAMPLE_STREAM_ID = 1 << 9
+PERF_SAMPLE_RAW = 1 << 10
+PERF_SAMPLE_BRANCH_STACK = 1 << 11
+PERF_SAMPLE_REGS_USER = 1 << 12
+PERF_SAMPLE_STACK_USER = 1 << 13
+PERF_SAMPLE_WEIGHT = 1 << 14
+PERF_SAMPLE_DATA_SRC = 1 << 15
+PERF_SAMPLE_IDENTIFIER = 1 << 16
+PERF_SAMPLE_TRANSACTION = 1 << 17
+PERF_SAMPLE_REGS_INTR = 1 << 18
+PERF_SAMPLE_PHYS_ADDR = 1 << 19
+PERF_SAMPLE_AUX = 1 << 20
+PERF_SAMPLE_CGROUP = 1 << 21
+PERF_SAMPLE_DATA_PAGE_SIZE = 1 << 22
+PERF_SAMPLE_CODE_PAGE_SIZE = 1 << 23
+PERF_SAMPLE_WEIGHT_STRUCT = 1 << 24
+KNOWN_SAMPLE_BITS = (1 << 25) - 1
+
+PERF_FORMAT_TOTAL_TIME_ENABLED = 1
+PERF_FORMAT_TOTAL_TIME_RUNNING = 2
+PERF_FORMAT_ID = 4
+PERF_FORMAT_GROUP = 8
+PERF_FORMAT_LOST = 16
+
+PERF_SAMPLE_BRANCH_HW_INDEX = 1 << 17
+PERF_SAMPLE_BRANCH_COUNTERS = 1 << 19
+
+# Values in a callchain that say whose addresses follow; everything from PERF_CONTEXT_MAX up is one of them.
+PERF_CONTEXT_MAX = 2**64 - 4095
+PERF_CONTEXT_KERNEL = 2**64 - 128
+PERF_CONTEXT_USER = 2**64 - 512
+
+PERF_MAX_STACK_DEPTH = 127
+
+HEADER_TRACING_DATA = 1
+HEADER_BUILD_ID = 2
+HEADER_HOSTNAME = 3
+HEADER_OSRELEASE = 4
+HEADER_VERSION = 5
+HEADER_ARCH = 6
+HEADER_NRCPUS = 7
+HEADER_CPUDESC = 8
+HEADER_CMDLINE = 11
+HEADER_EVENT_DESC = 12
+HEADER_COMPRESSED = 27
+FEATURE_BITS = 256
+
+PERF_TYPE_HARDWARE = 0
+PERF_TYPE_SOFTWARE = 1
+PERF_TYPE_TRACEPOINT = 2
+PERF_TYPE_RAW = 4
+HARDWARE_EVENTS = (
+    "cycles",
+    "instructions",
+    "cache-references",
+    "cache-misses",
+    "branches",
+    "branch-misses",
+    "bus-cycles",
+    "stalled-cycles-frontend",
+    "stalled-cycles-backend",
+    "ref-cycles",
+)
+SOFTWARE_EVENTS = (
+    "cpu-clock",
+    "task-clock",
+    "page-faults",
+    "context-switches",
+    "cpu-migrations",
+    "minor-faults",
+    "major-faults",
+    "alignment-faults",
+    "emulation-faults",
+    "dummy",
+    "bpf-output",
+    "cgroup-switches",
+)
