@@ -17,6 +17,7 @@ from profiler.experiment.call_graph import choose_call_graph
 from profiler.experiment.plan import ProfilePolicy, RecordPlan, Variant, check_plan, command_of
 from profiler.experiment.shared_objects import SharedObjects
 from profiler.model.run import HostFacts, InputFile, PerfSettings, ProgramFacts
+from symbolize.elf import frame_pointers
 from symbolize.elf.facts import binary_facts
 from symbolize.elf.image import ElfImage, parse_image
 
@@ -86,7 +87,7 @@ def _prepare_arm(plan: RecordPlan, variant: Variant, version: str) -> PreparedAr
 
 def keeps_frame_pointers(path: Path) -> bool:
     """``FormatError`` when it is not an ELF file."""
-    return _with_image(path, lambda image: binary_facts(image).keeps_frame_pointers)
+    return _with_image(path, frame_pointers.keeps_frame_pointers)
 
 
 def file_state(path: Path) -> tuple[int, int, int]:

@@ -124,7 +124,7 @@ def test_equal_captures_give_equal_bytes(capture: Capture) -> None:
     copied = replace(
         capture,
         frames=replace(capture.frames, offset=np.array(capture.frames.offset.tolist(), np.uint64)),
-        strings=tuple(list(capture.strings)),
+        strings=(*capture.strings,),
     )
     assert encode(copied) == encode(capture)
 
