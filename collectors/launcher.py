@@ -215,6 +215,8 @@ class _Child:
             os._exit(_OWN_EXIT)
 
     def _execute(self) -> None:
+        os.closerange(3, self.report_write)
+        os.closerange(self.report_write + 1, os.sysconf("SC_OPEN_MAX"))
         usage = resource.getrusage(resource.RUSAGE_SELF)
         faults = (usage.ru_minflt, usage.ru_majflt, usage.ru_nvcsw, usage.ru_nivcsw)
         os.write(self.report_write, _BEFORE_EXEC.pack(time.monotonic_ns(), usage.ru_utime, usage.ru_stime, *faults))
