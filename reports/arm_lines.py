@@ -28,9 +28,7 @@ def header_lines(report: ArmReport) -> list[str]:
 
 def total_per_run(report: ArmReport) -> str:
     """ "1,234.5 ms per run", or without "per run" for a single one."""
-    runs = max(1, report.runs)
-    mean = report.total / runs
-    text = scale_for([mean], report.costs.unit).quantity(mean)
+    text = report.scale.quantity(report.total / report.divisor)
     return text if report.runs == 1 else f"{text} per run"
 
 

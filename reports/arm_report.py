@@ -9,7 +9,7 @@ from profiler.model.category import OTHER
 from profiler.model.comparison import Interval
 from profiler.model.costs import ArmCosts, CostTable
 from profiler.model.shares import ShareIntervals
-from reports.quantities import count
+from reports.quantities import Scale, count, scale_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,16 @@ class ArmReport:
     @property
     def runs(self) -> int:
         return len(self.table.total)
+
+    @property
+    def divisor(self) -> int:
+        """What sums are divided by to be shown per run; 1 when there is no run."""
+        return max(1, self.runs)
+
+    @property
+    def scale(self) -> Scale:
+        """One scale for everything that is shown of this arm."""
+        return scale_for([self.total / self.divisor], self.costs.unit)
 
     @property
     def total(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from reports.arm_lines import header_lines, owner_lines, unresolved_lines, warning_line
 from reports.arm_report import ArmReport, ReportRow, report_rows
 from reports.markdown_text import MAX_CHARACTERS, code_block, details, fitting, name, table, text
-from reports.quantities import Scale, count, percent, scale_for
+from reports.quantities import Scale, count, percent
 
 
 def render_report_markdown(report: ArmReport) -> str:
@@ -22,8 +22,7 @@ def render_report_markdown(report: ArmReport) -> str:
 
 
 def _table(report: ArmReport) -> str:
-    rows, runs = report_rows(report), max(1, report.runs)
-    scale = scale_for([report.total / runs], report.costs.unit)
+    rows, runs, scale = report_rows(report), report.divisor, report.scale
     unit = text(f"{scale.unit} per run" if report.runs > 1 else scale.unit)
     headers = (text(report.dimension), f"self {unit}", f"total {unit}", "share", "95 % interval", "samples")
     lines = [_row(row, runs, scale) for row in rows]
@@ -48,8 +47,7 @@ def _other(report: ArmReport) -> str:
     functions = report.costs.other_functions
     if report.dimension != "category" or not functions:
         return ""
-    runs = max(1, report.runs)
-    scale = scale_for([function.weight / runs for function in functions], report.costs.unit)
+    runs, scale = report.divisor, report.scale
     lines = []
     for function in functions:
         share = percent(function.weight / report.total if report.total else 0.0)

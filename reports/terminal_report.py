@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from reports.arm_lines import header_lines, owner_lines, unresolved_lines, warning_line
 from reports.arm_report import ArmReport, ReportRow, report_rows
 from reports.plain_text import printable
-from reports.quantities import Scale, count, percent, scale_for
+from reports.quantities import Scale, count, percent
 from reports.terminal_table import Column, TerminalStyle, render_table, wrap
 
 
@@ -25,8 +25,7 @@ def render_report(report: ArmReport, style: TerminalStyle) -> str:
 
 
 def _table(report: ArmReport, rows: Sequence[ReportRow], style: TerminalStyle) -> str:
-    runs = max(1, report.runs)
-    scale = scale_for([report.total / runs, *((row.total_weight or 0) / runs for row in rows)], report.costs.unit)
+    runs, scale = report.divisor, report.scale
     total = report.total / runs
     has_totals = any(row.total_weight not in (row.self_weight, None) for row in rows)
     per_run = f"{scale.unit}/run" if report.runs > 1 else scale.unit
@@ -64,8 +63,7 @@ def _other_section(report: ArmReport, style: TerminalStyle) -> list[str]:
     functions = report.costs.other_functions
     if report.dimension != "category" or not functions:
         return []
-    runs = max(1, report.runs)
-    scale = scale_for([function.weight / runs for function in functions], report.costs.unit)
+    runs, scale = report.divisor, report.scale
     lines = [wrap("other is mostly these functions; a rule line that would catch each:", style)]
     for function in functions:
         share = percent(function.weight / report.total if report.total else 0.0)

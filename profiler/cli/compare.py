@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace, context: CliContext) -> int:
 
 def _comparison_report(arguments: argparse.Namespace, options: ReadingOptions, context: CliContext) -> ComparisonReport:
     from profiler.analysis.compare import CompareOptions, compare_arms
-    from profiler.cli.load_arms import load_arms, recorded_phase, symbol_tools
+    from profiler.cli.load_arms import load_arms, symbol_tools
     from profiler.cli.progress import SlowProgress
     from profiler.pipeline import arm_costs
     from reports.comparison_report import ComparisonReport
@@ -63,7 +63,7 @@ def _comparison_report(arguments: argparse.Namespace, options: ReadingOptions, c
     tools = symbol_tools(options.debug_dirs)
     with SlowProgress(context.stderr) as progress:
         arms = load_arms([arguments.baseline, *arguments.candidates], context, tools.locator, progress)
-        analysis = options.analysis(recorded_phase(arms))
+        analysis = options.analysis(arms)
         costs = tuple(arm_costs(arm, analysis, tools.symbolizer, progress) for arm in arms)
     compare_options = CompareOptions(dimension=options.by, margin=arguments.margin, metrics=tuple(arguments.metric or ()))
     return ComparisonReport(compare_arms(costs[0], costs[1:], compare_options), costs, options.rows)

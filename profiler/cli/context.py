@@ -36,10 +36,10 @@ def default_store_directory(environment: Mapping[str, str]) -> Path:
 
 def existing_store(context: CliContext) -> Store | None:
     """The store, opened for reading; None when there is none yet.  ``StoreError`` when it is damaged."""
-    if not context.store_directory.exists():
-        return None
-    from profiler.store.store import open_store
+    from profiler.store.store import CATALOG_NAME, open_store
 
+    if not (context.store_directory / CATALOG_NAME).exists():
+        return None
     return open_store(context.store_directory, create=False)
 
 

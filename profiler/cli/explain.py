@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, context: CliContext) -> int:
     from profiler.analysis.select_event import select_event
-    from profiler.cli.load_arms import load_arms, recorded_phase, symbol_tools
+    from profiler.cli.load_arms import load_arms, symbol_tools
     from profiler.cli.progress import SlowProgress
     from profiler.pipeline import explain_function
     from reports.terminal_explanation import render_explanations
@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace, context: CliContext) -> int:
     with SlowProgress(context.stderr) as progress:
         arms = load_arms([arguments.selector], context, tools.locator, progress)
         progress(f"explaining {arms[0].name}")
-        analysis = options.analysis(recorded_phase(arms))
+        analysis = options.analysis(arms)
         explanations = explain_function(arms[0], arguments.function, analysis, tools.symbolizer)
     unit = select_event(arms[0].captures, options.event).unit
     context.stdout.write(render_explanations(explanations, unit, arguments.limit, terminal_style(context)))

@@ -55,7 +55,7 @@ def format_of(output: str) -> str:
 
 
 def _call_stacks(selectors: Sequence[str], options: ReadingOptions, context: CliContext) -> list[CallStacks]:
-    from profiler.cli.load_arms import load_arms, recorded_phase, symbol_tools
+    from profiler.cli.load_arms import load_arms, symbol_tools
     from profiler.cli.progress import SlowProgress
     from profiler.pipeline import arm_call_stacks
 
@@ -63,7 +63,7 @@ def _call_stacks(selectors: Sequence[str], options: ReadingOptions, context: Cli
     stacks = []
     with SlowProgress(context.stderr) as progress:
         arms = load_arms(selectors, context, tools.locator, progress)
-        analysis = options.analysis(recorded_phase(arms))
+        analysis = options.analysis(arms)
         for arm in arms:
             progress(f"symbolizing {arm.name}")
             stacks.append(arm_call_stacks(arm, analysis, tools.symbolizer))

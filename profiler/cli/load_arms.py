@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from profiler.cli.context import CliContext, existing_store
-from profiler.errors import UsageError
+from profiler.errors import StoreError, UsageError
 from profiler.model.run import RunMode
+from reports.quantities import counted
 
 if TYPE_CHECKING:
     from profiler.model.capture import Capture
@@ -51,7 +52,7 @@ def load_arms(
     from profiler.pipeline import Arm
     from profiler.store.selectors import resolve
 
-    store = existing_store(context)
+    store = _store_if_needed(selectors, context)
     selections = [resolve(selector, store) for selector in selectors]
     names = distinct_names([selection.label for selection in selections], selectors)
     arms = []
@@ -60,6 +61,16 @@ def load_arms(
         _check_profiled(name, captures)
         arms.append(Arm(name, captures))
     return tuple(arms)
+
+
+def _store_if_needed(selectors: Sequence[str], context: CliContext) -> Store | None:
+    """A store that cannot be opened is no reason to refuse files."""
+    try:
+        return existing_store(context)
+    except StoreError:
+        if all(Path(selector.partition("=")[2] or selector).exists() for selector in selectors):
+            return None
+        raise
 
 
 def recorded_phase(arms: Sequence[Arm]) -> str:
@@ -112,6 +123,6 @@ def _check_profiled(name: str, captures: Sequence[Capture]) -> None:
         raise UsageError(f"{name}: no runs and no files in this selection; `slotscope list` shows what there is")
     profiled = [capture for capture in captures if capture.info.identity.mode is not RunMode.PLAIN]
     if not profiled:
-        raise UsageError(f"{name}: {len(captures)} runs without profiles; record them with `--profile separate`")
+        raise UsageError(f"{name}: no profile in its {counted(len(captures), 'run')}; record with `--profile separate`")
     if all(capture.info.outcome.failure for capture in profiled):
         raise UsageError(f"{name}: every profiled run failed ({profiled[0].info.outcome.failure}); `slotscope show` tells more")

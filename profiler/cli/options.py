@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from profiler.pipeline import AnalysisOptions
+    from profiler.pipeline import AnalysisOptions, Arm
 
 DIMENSIONS = ("category", "group", "function", "symbol", "dso", "file", "line", "thread", "process", "host")
 DEFAULT_RULES = ("ethereum", "native")
@@ -36,13 +36,15 @@ class ReadingOptions:
     limit: int | None
     debug_dirs: tuple[str, ...]
 
-    def analysis(self, recorded_phase: str) -> AnalysisOptions:
-        """The same for the pipeline; ``recorded_phase`` is used where the command line names none."""
+    def analysis(self, arms: Sequence[Arm]) -> AnalysisOptions:
+        """The same for the pipeline.  Where the command line names no phase, that of the recordings; ``UsageError`` when they
+        disagree."""
+        from profiler.cli.load_arms import recorded_phase
         from profiler.pipeline import AnalysisOptions
 
         return AnalysisOptions(
             rules=self.rules,
-            phase=recorded_phase if self.phase is None else self.phase,
+            phase=recorded_phase(arms) if self.phase is None else self.phase,
             phase_scope=self.phase_scope,
             focus=self.focus,
             ignore=self.ignore,

@@ -30,7 +30,7 @@ def run(arguments: argparse.Namespace, context: CliContext) -> int:
 
 def _arm_report(selector: str, options: ReadingOptions, context: CliContext) -> ArmReport:
     from profiler.analysis.share_interval import share_intervals
-    from profiler.cli.load_arms import load_arms, recorded_phase, symbol_tools
+    from profiler.cli.load_arms import load_arms, symbol_tools
     from profiler.cli.progress import SlowProgress
     from profiler.pipeline import arm_costs
     from reports.arm_report import ArmReport
@@ -38,7 +38,7 @@ def _arm_report(selector: str, options: ReadingOptions, context: CliContext) -> 
     tools = symbol_tools(options.debug_dirs)
     with SlowProgress(context.stderr) as progress:
         arms = load_arms([selector], context, tools.locator, progress)
-        costs = arm_costs(arms[0], options.analysis(recorded_phase(arms)), tools.symbolizer, progress)
+        costs = arm_costs(arms[0], options.analysis(arms), tools.symbolizer, progress)
     return ArmReport(costs, options.by, share_intervals(costs.tables[options.by]), options.rows)
 
 
