@@ -13,11 +13,9 @@ from symbolize.dwarf.attributes import AttributeSpec, RowReader, row_reader, ski
 from symbolize.dwarf.constants import (
     FIXED_FORM_SIZES,
     DW_AT_abstract_origin,
-    DW_AT_artificial,
     DW_AT_call_column,
     DW_AT_call_file,
     DW_AT_call_line,
-    DW_AT_decl_file,
     DW_AT_high_pc,
     DW_AT_linkage_name,
     DW_AT_low_pc,
@@ -70,8 +68,6 @@ NAME_ATTRIBUTES = (
     DW_AT_name,
     DW_AT_abstract_origin,
     DW_AT_specification,
-    DW_AT_decl_file,
-    DW_AT_artificial,
 )
 
 

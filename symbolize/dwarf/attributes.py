@@ -23,8 +23,8 @@ from symbolize.dwarf.constants import (
 )
 from symbolize.dwarf.leb128 import read_signed, read_unsigned, skip_number
 
-# Values of chosen attributes in the order asked; None = attribute absent.
-Row = tuple[int | None, ...]
+# Values of chosen attributes in the order asked; 0 = attribute absent.
+Row = tuple[int, ...]
 RowReader = Callable[[bytes, int], tuple[Row, int]]
 STRUCT_CODES = {0: "", 1: "B", 2: "H", 4: "I", 8: "Q"}
 
@@ -193,7 +193,7 @@ def _fixed_row_reader(steps: list[Step], row_length: int) -> RowReader:
     """One ``struct`` call reads all values; a pick puts them into the order of a row."""
     layout, size = "<", 0
     unpacked: list[int] = []
-    constants: list[int | None] = [None]
+    constants = [0]
     constant_slots: dict[int, int] = {}
     for step in steps:
         if step.kind == StepKind.CONSTANT or step.amount == 0:
@@ -216,7 +216,7 @@ def _fixed_row_reader(steps: list[Step], row_length: int) -> RowReader:
 
 
 def _general_row_reader(steps: list[Step], row_length: int) -> RowReader:
-    empty: list[int | None] = [None] * row_length
+    empty = [0] * row_length
 
     def read(data: bytes, position: int) -> tuple[Row, int]:
         row = empty.copy()

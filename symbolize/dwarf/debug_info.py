@@ -8,7 +8,8 @@ from symbolize.dwarf.inline_tree import read_inline_tree
 from symbolize.dwarf.line_header import read_line_header
 from symbolize.dwarf.line_program import LineTable, run_line_program
 from symbolize.dwarf.sections import DwarfSections
-from symbolize.dwarf.source_map import DecodedUnit, SourceMap, empty_source_map, extend_source_map
+from symbolize.dwarf.source_map import SourceMap, empty_source_map
+from symbolize.dwarf.source_map_growth import DecodedUnit, add_names, add_units
 from symbolize.dwarf.unit_map import build_unit_map
 from symbolize.dwarf.unit_reader import OpenUnit, UnitReader
 from symbolize.dwarf.unit_root import MALFORMED
@@ -27,17 +28,25 @@ class DebugInfo:
         return empty_source_map(found.covered, len(self._reader.units), found.left_out)
 
     def extend(self, known: SourceMap, addresses: UInt64Column) -> SourceMap:
-        """``known`` with all units decoded that cover one of the link addresses."""
+        """``known`` with everything that is needed to answer for the link addresses.
+
+        A map of other debug information, which has another number of units, is replaced.
+        """
+        if len(known.is_decoded) != len(self._reader.units):
+            known = self.empty_map()
         rows = known.missing_units(addresses)
-        if not rows:
-            return known
-        return extend_source_map(known, [self._decode(row) for row in rows])
+        if rows:
+            known = add_units(known, [self._decode(row) for row in rows])
+        nodes = known.nodes_without_name(addresses)
+        if len(nodes):
+            known = add_names(known, nodes, [self._names.name(die) for die in known.nodes.die[nodes].tolist()])
+        return known
 
     def _decode(self, row: int) -> DecodedUnit:
         try:
             unit = self._reader.open(row)
         except MALFORMED:
-            return DecodedUnit(row, None, (), None, is_damaged=True)
+            return DecodedUnit(row, None, None, is_damaged=True)
         is_damaged = False
         try:
             lines = self._lines(unit)
@@ -46,9 +55,8 @@ class DebugInfo:
         try:
             tree = read_inline_tree(unit)
         except MALFORMED:
-            return DecodedUnit(row, None, (), lines, is_damaged=True)
-        names = [self._names.name(die) for die in tree.die.tolist()]
-        return DecodedUnit(row, tree, names, lines, is_damaged)
+            return DecodedUnit(row, None, lines, is_damaged=True)
+        return DecodedUnit(row, tree, lines, is_damaged)
 
     def _lines(self, unit: OpenUnit) -> LineTable | None:
         if unit.root.line_offset < 0:

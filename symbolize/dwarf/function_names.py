@@ -11,6 +11,8 @@ from profiler.model.symbols import NameSource
 from symbolize.dwarf.constants import (
     FLAT_LANGUAGES,
     DW_AT_abstract_origin,
+    DW_AT_artificial,
+    DW_AT_decl_file,
     DW_AT_linkage_name,
     DW_AT_MIPS_linkage_name,
     DW_AT_name,
@@ -85,18 +87,18 @@ class FunctionNames:
             unit = self._reader.open(row)
             entry, position = unit.entry(die - unit.root.header.offset)
             found, _ = entry.shape.read_name(unit.data, position)
-            linkage_name, old_linkage_name, name, origin, specification, declared, artificial = found
+            linkage_name, old_linkage_name, name, origin, specification = found
             forms = entry.shape.forms
             bare = bare or _text(unit, forms, DW_AT_name, name)
             mangled = _text(unit, forms, DW_AT_linkage_name, linkage_name)
             mangled = mangled or _text(unit, forms, DW_AT_MIPS_linkage_name, old_linkage_name)
             if mangled:
                 return DieName(bare or mangled, mangled, NameSource.LINKAGE_NAME)
-            is_declared = is_declared or declared is not None
-            is_artificial = is_artificial or artificial is not None
-            if origin is not None:
+            is_declared = is_declared or DW_AT_decl_file in forms
+            is_artificial = is_artificial or DW_AT_artificial in forms
+            if DW_AT_abstract_origin in forms:
                 die = unit.root.reference(forms[DW_AT_abstract_origin], origin)
-            elif specification is not None:
+            elif DW_AT_specification in forms:
                 die = unit.root.reference(forms[DW_AT_specification], specification)
             else:
                 break
@@ -125,8 +127,8 @@ class FunctionNames:
         return names[::-1]
 
 
-def _text(unit: OpenUnit, forms: dict[int, int], attribute: int, value: int | None) -> str:
-    if value is None:
+def _text(unit: OpenUnit, forms: dict[int, int], attribute: int, value: int) -> str:
+    if attribute not in forms:
         return ""
     return unit.root.string(forms[attribute], value, unit.data).decode("utf-8", "replace")
 
@@ -135,13 +137,14 @@ def _scope_name(unit: OpenUnit, position: int) -> str:
     """Bare name of a namespace, type or function, through the DIEs of the same unit that it refers to; "" = none."""
     for _ in range(LONGEST_REFERENCE_CHAIN):
         entry, behind_code = unit.entry(position)
-        _, _, name, origin, specification, _, _ = entry.shape.read_name(unit.data, behind_code)[0]
-        if name is not None:
-            return _text(unit, entry.shape.forms, DW_AT_name, name)
-        attribute, value = (DW_AT_abstract_origin, origin) if origin is not None else (DW_AT_specification, specification)
-        if value is None:
+        forms = entry.shape.forms
+        _, _, name, origin, specification = entry.shape.read_name(unit.data, behind_code)[0]
+        if DW_AT_name in forms:
+            return _text(unit, forms, DW_AT_name, name)
+        attribute, value = (DW_AT_abstract_origin, origin) if origin else (DW_AT_specification, specification)
+        if not value:
             return ""
-        position = unit.root.reference(entry.shape.forms[attribute], value) - unit.root.header.offset
+        position = unit.root.reference(forms[attribute], value) - unit.root.header.offset
         if not 0 < position < len(unit.data):
             return ""
     return ""

@@ -16,6 +16,7 @@ from symbolize.dwarf.constants import (
     DW_LNS_const_add_pc,
     DW_LNS_copy,
     DW_LNS_fixed_advance_pc,
+    DW_LNS_negate_stmt,
     DW_LNS_set_column,
     DW_LNS_set_file,
 )
@@ -25,7 +26,7 @@ from symbolize.dwarf.sections import DwarfSections, in_text
 
 NO_FILE = -1
 LARGEST_NUMBER = 0x7FFFFFFF
-ADDRESS_MASK = 0xFFFFFFFFFFFFFFFF
+UNKNOWN_FILE = 0x7FFFFFFFFFFFFFFF
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,49 +41,29 @@ class LineTable:
     file_names: tuple[str, ...]
 
 
-class _Rows:
-    """The rows of a program while it runs: one list per column, and where each sequence ends."""
-
-    def __init__(self) -> None:
-        self.address: list[int] = []
-        self.file: list[int] = []
-        self.line: list[int] = []
-        self.column: list[int] = []
-        self.ends: list[int] = []
-
-
 def run_line_program(header: LineHeader, sections: DwarfSections) -> LineTable:
     """All sequences of code that is in the file.  Raises one of MALFORMED when the program is damaged."""
-    rows = _Rows()
-    _run(header, rows)
-    return _sorted_table(rows, header, sections)
+    return _sorted_table(*_run(header), header, sections)
 
 
-def _run(header: LineHeader, rows: _Rows) -> None:
-    """The state machine.  op_index stays 0: x86-64 and aarch64 are not VLIW."""
+def _run(header: LineHeader) -> tuple[list[int], list[int]]:
+    """The state machine: (address, file, line, column of all rows one behind the other, number of rows at the end of each
+    sequence).  op_index stays 0: x86-64 and aarch64 are not VLIW."""
     data, position, end = header.data, header.program_start, len(header.data)
     base, factor = header.opcode_base, header.minimum_instruction_length
     advance = [(code - base) // header.line_range * factor if code >= base else 0 for code in range(OPCODES)]
     step = [header.line_base + (code - base) % header.line_range for code in range(OPCODES)]
-    add_address, add_file = rows.address.append, rows.file.append
-    add_line, add_column = rows.line.append, rows.column.append
+    rows: list[int] = []
+    ends: list[int] = []
+    add_row = rows.extend
     address, file, line, column = 0, 1, 1, 0
     while position < end:
         code = data[position]
         position += 1
-        if code >= base or code == DW_LNS_copy:
-            if code >= base:
-                address += advance[code]
-                line += step[code]
-            add_address(address)
-            add_file(file)
-            add_line(line)
-            add_column(column)
-        elif code == DW_LNS_set_column:
-            column = data[position]
-            position += 1
-            if column >= 0x80:
-                column, position = read_unsigned(data, position - 1)
+        if code >= base:
+            address += advance[code]
+            line += step[code]
+            add_row((address, file, line, column))
         elif code == DW_LNS_advance_line:
             delta = data[position]
             position += 1
@@ -91,21 +72,26 @@ def _run(header: LineHeader, rows: _Rows) -> None:
             elif delta >= 0x40:
                 delta -= 0x80
             line += delta
+        elif code == DW_LNS_set_column:
+            column = data[position]
+            position += 1
+            if column >= 0x80:
+                column, position = read_unsigned(data, position - 1)
+        elif code == DW_LNS_set_file:
+            file, position = read_unsigned(data, position)
+        elif code == DW_LNS_copy:
+            add_row((address, file, line, column))
         elif code == 0:
             size, position = read_unsigned(data, position)
             address, is_end = _extended(data, position, size, address)
             position += size
             if is_end:
-                add_address(address)
-                add_file(NO_FILE)
-                add_line(0)
-                add_column(0)
-                rows.ends.append(len(rows.address))
+                add_row((address, UNKNOWN_FILE, 0, 0))
+                ends.append(len(rows) // 4)
                 address, file, line, column = 0, 1, 1, 0
-        elif code == DW_LNS_set_file:
-            file, position = read_unsigned(data, position)
-        else:
+        elif code != DW_LNS_negate_stmt:
             address, position = _rare(header, code, position, address + (advance[255] if code == DW_LNS_const_add_pc else 0))
+    return rows, ends
 
 
 def _extended(data: bytes, position: int, size: int, address: int) -> tuple[int, bool]:
@@ -131,21 +117,16 @@ def _rare(header: LineHeader, code: int, position: int, address: int) -> tuple[i
     return address, position
 
 
-def _sorted_table(rows: _Rows, header: LineHeader, sections: DwarfSections) -> LineTable:
-    count = rows.ends[-1] if rows.ends else 0  # rows behind the last end of a sequence have no upper bound
-    address = np.array([value & ADDRESS_MASK for value in rows.address[:count]], np.uint64)
-    file = np.array(rows.file[:count], np.int64)
-    line = np.array(rows.line[:count], np.int64)
-    column = np.array(rows.column[:count], np.int64)
-    file[(file < 0) | (file >= len(header.file_names))] = NO_FILE
-    line[(line < 0) | (line > LARGEST_NUMBER)] = 0
-    column[(column < 0) | (column > LARGEST_NUMBER)] = 0
-    chosen = _chosen_rows(address, np.array(rows.ends, np.int64), sections)
+def _sorted_table(rows: list[int], ends: list[int], header: LineHeader, sections: DwarfSections) -> LineTable:
+    count = ends[-1] if ends else 0  # rows behind the last end of a sequence have no upper bound
+    table = np.array(rows[: 4 * count], np.uint64).reshape(-1, 4)
+    table = table[_chosen_rows(table[:, 0], np.array(ends, np.int64), sections)]
+    address, file, line, column = np.ascontiguousarray(table.T)
     return LineTable(
-        address=address[chosen],
-        file=file[chosen].astype(np.int32),
-        line=line[chosen].astype(np.int32),
-        column=column[chosen].astype(np.int32),
+        address=address,
+        file=np.where(file < len(header.file_names), file.astype(np.int64), NO_FILE).astype(np.int32),
+        line=np.where(line <= LARGEST_NUMBER, line, 0).astype(np.int32),
+        column=np.where(column <= LARGEST_NUMBER, column, 0).astype(np.int32),
         file_names=header.file_names,
     )
 

@@ -31,6 +31,7 @@ from symbolize.dwarf.unit_root import UnitRoot
 Range = tuple[int, int]
 ADDRESS_MASK = 0xFFFFFFFFFFFFFFFF
 LIST_CHUNK_BYTES = 4096
+FIRST_PAIRS_BYTES = 256
 ARANGES_HEADER = struct.Struct("<IHIBB")
 
 
@@ -72,15 +73,20 @@ class RangeReader:
         section = self._root.sections.ranges
         base = self._root.base_address
         found: list[Range] = []
+        size = FIRST_PAIRS_BYTES
         while True:
-            low, high = struct.unpack_from("<QQ", section, offset)
-            offset += 16
-            if low == high == 0:
-                return found
-            if low == ADDRESS_MASK:
-                base = high
-            elif low < high:
-                found.append((low + base & ADDRESS_MASK, high + base & ADDRESS_MASK))
+            data = section[offset : offset + size]
+            for low, high in struct.iter_unpack("<QQ", data[: len(data) & ~15]):
+                if low == high == 0:
+                    return found
+                if low == ADDRESS_MASK:
+                    base = high
+                elif low < high:
+                    found.append((low + base & ADDRESS_MASK, high + base & ADDRESS_MASK))
+            if len(data) < size:
+                raise IndexError("range list without end")
+            offset += size
+            size = LIST_CHUNK_BYTES
 
     def _version_5_list(self, offset: int) -> list[Range]:
         section = self._root.sections.rnglists

@@ -5,6 +5,9 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
+import numpy as np
+
+from profiler.model.arrays import UInt64Column
 from symbolize.dwarf.abbreviations import AbbreviationReader
 from symbolize.dwarf.attributes import AttributeSpec, read_value
 from symbolize.dwarf.constants import (
@@ -81,6 +84,12 @@ class UnitRoot:
     def indexed_address(self, index: int) -> int:
         (address,) = struct.unpack_from("<Q", self.sections.addresses, self.address_base + 8 * index)
         return int(address)
+
+    def address_table(self) -> UInt64Column:
+        """The unit's part of .debug_addr and what follows it."""
+        return np.frombuffer(
+            self.sections.addresses, "<u8", max(len(self.sections.addresses) - self.address_base, 0) // 8, self.address_base
+        )
 
     def reference(self, form: int, value: int) -> int:
         """Offset in .debug_info of a referenced DIE; ValueError for references into other files."""

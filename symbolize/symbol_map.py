@@ -1,0 +1,194 @@
+"""Addresses of one DSO turned into inline chains: names of the symbol table and of the debug information put together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from profiler.model.arrays import Int32Column, Int64Column, UInt8Column, UInt64Column
+from profiler.model.symbols import DsoSymbols, Function, InlineChains, NameSource
+from symbolize.demangle import demangle
+from symbolize.dwarf.source_map import SourceMap
+from symbolize.elf.symbol_table import SymbolTable
+from symbolize.function_key import function_key
+from symbolize.source_origin import source_origin
+
+NO_FILE = -1
+
+
+@dataclass(frozen=True, slots=True)
+class DsoNames:
+    """What is known of one DSO.  ``symbol_tables`` are asked in order, the first that covers an address names it."""
+
+    dso_name: str
+    symbol_tables: tuple[SymbolTable, ...]
+    source_map: SourceMap | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Frames:
+    """Frames of all chains, chain by chain, innermost first.  ``node``: the source map's node or -1; ``is_outermost``: the
+    last frame of its chain; ``file``: row of the source map's strings, -1 = unknown."""
+
+    start: Int32Column
+    node: Int32Column
+    is_outermost: np.ndarray[tuple[int], np.dtype[np.bool_]]
+    file: Int32Column
+    line: Int32Column
+    column: Int32Column
+
+
+class FunctionMemo:
+    """Makes functions, each once: demangling and keys cost microseconds, and runs of one program share their names."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str, NameSource], Function] = {}
+
+    def function(self, name: str, linkage_name: str, source: NameSource) -> Function:
+        """``name`` is shown as it is when ``linkage_name`` is empty."""
+        known = self._known.get((name, linkage_name, source))
+        if known is None:
+            if source == NameSource.UNRESOLVED:
+                known = Function(name, name, name, "", source)
+            else:
+                linkage_name = linkage_name or name
+                key = function_key(linkage_name)
+                known = Function(demangle(linkage_name), linkage_name, key.key, key.trait_key, source)
+            self._known[name, linkage_name, source] = known
+        return known
+
+
+def resolve_chains(names: DsoNames, offsets: UInt64Column, link_addresses: UInt64Column, memo: FunctionMemo) -> DsoSymbols:
+    """The chains at ``link_addresses``; ``offsets`` are the file offsets as reported, for the names of what has none.
+
+    The outermost frame of a chain is named by the symbol that covers it, inlined ones by their abstract origins.  A chain of an
+    address that nothing is known of is one frame ``dso+0xoffset``.
+    """
+    source_map = names.source_map
+    frames = _frames(source_map, link_addresses)
+    builder = _FunctionTable(names, memo)
+    function = np.full(len(frames.node), -1, np.int32)
+    outermost = np.flatnonzero(frames.is_outermost)
+    function[outermost] = builder.symbols(link_addresses)
+    rest = np.flatnonzero(function < 0)
+    function[rest] = builder.described(frames.node[rest], frames.file[rest])
+    rest = np.flatnonzero(function < 0)
+    chain = np.searchsorted(frames.start, rest, side="right") - 1
+    function[rest] = builder.unresolved(offsets[chain])
+    file_rows = np.unique(frames.file[frames.file >= 0])
+    file = np.where(frames.file >= 0, np.searchsorted(file_rows, frames.file), NO_FILE).astype(np.int32)
+    return DsoSymbols(
+        functions=tuple(builder.functions),
+        files=tuple(_text(source_map, row) for row in file_rows.tolist()),
+        chains=InlineChains(frames.start, function, file, frames.line, frames.column),
+        has_debug_info=_has_debug_info(source_map, link_addresses),
+        status="",
+    )
+
+
+def _has_debug_info(source_map: SourceMap | None, addresses: UInt64Column) -> UInt8Column:
+    if source_map is None:
+        return np.zeros(len(addresses), np.uint8)
+    return (source_map.units.lookup(addresses) >= 0).astype(np.uint8)
+
+
+def _text(source_map: SourceMap | None, row: int) -> str:
+    return source_map.strings.text(row) if source_map is not None and row >= 0 else ""
+
+
+def _frames(source_map: SourceMap | None, addresses: UInt64Column) -> _Frames:
+    """All chains at once, one step per level of inlining."""
+    count = len(addresses)
+    if source_map is None:
+        nothing, zero = np.full(count, -1, np.int32), np.zeros(count, np.int32)
+        return _Frames(np.arange(count + 1, dtype=np.int32), nothing, np.ones(count, np.bool_), nothing, zero, zero)
+    nodes, lines = source_map.nodes, source_map.lines
+    node = source_map.scopes.lookup(addresses)
+    row = source_map.line_rows(addresses)
+    known = row >= 0
+    file, line, column = (np.full(count, NO_FILE, np.int32), np.zeros(count, np.int32), np.zeros(count, np.int32))
+    file[known], line[known], column[known] = lines.file[row[known]], lines.line[row[known]], lines.column[row[known]]
+    chain = np.arange(count)
+    levels: list[tuple[Int64Column, Int32Column, Int32Column, Int32Column, Int32Column]] = []
+    while len(chain):
+        levels.append((chain, node, file, line, column))
+        inlined = (node >= 0) & (nodes.parent[node] >= 0) if len(nodes.parent) else np.zeros(len(node), np.bool_)
+        chain, node = chain[inlined], node[inlined]
+        file, line, column = nodes.call_file[node], nodes.call_line[node], nodes.call_column[node]
+        node = nodes.parent[node]
+    return _in_chain_order(levels, count)
+
+
+def _in_chain_order(
+    levels: Sequence[tuple[Int64Column, Int32Column, Int32Column, Int32Column, Int32Column]], count: int
+) -> _Frames:
+    depth = np.zeros(count, np.int64)
+    for chain, *_ in levels:
+        depth[chain] += 1
+    start = np.zeros(count + 1, np.int32)
+    np.cumsum(depth, out=start[1:])
+    node, file, line, column = (np.zeros(int(start[-1]), np.int32) for _ in range(4))
+    for level, (chain, *values) in enumerate(levels):
+        place = start[chain] + level
+        for target, value in zip((node, file, line, column), values, strict=True):
+            target[place] = value
+    is_outermost = np.zeros(len(node), np.bool_)
+    is_outermost[start[1:] - 1] = True
+    return _Frames(start, node, is_outermost, file, line, column)
+
+
+class _FunctionTable:
+    """Functions of one answer, each once."""
+
+    def __init__(self, names: DsoNames, memo: FunctionMemo) -> None:
+        self.functions: dict[Function, int] = {}
+        self._names = names
+        self._memo = memo
+
+    def _row(self, function: Function) -> int:
+        return self.functions.setdefault(function, len(self.functions))
+
+    def symbols(self, addresses: UInt64Column) -> Int32Column:
+        """Functions named by the symbol tables, -1 where no symbol covers the address."""
+        found = np.full(len(addresses), -1, np.int32)
+        for table in self._names.symbol_tables:
+            open_places = np.flatnonzero(found < 0)
+            symbol = table.lookup(addresses[open_places])
+            rows, inverse = np.unique(symbol, return_inverse=True)
+            named = [self._symbol(table.name(row)) if row >= 0 else -1 for row in rows.tolist()]
+            found[open_places] = np.array(named, np.int32)[inverse] if named else -1
+        return found
+
+    def _symbol(self, name: str) -> int:
+        return self._row(self._memo.function(name, name, NameSource.SYMBOL_TABLE)) if name else -1
+
+    def described(self, nodes: Int32Column, files: Int32Column) -> Int32Column:
+        """Functions named by the debug information, -1 where it names none."""
+        source_map = self._names.source_map
+        if source_map is None or not len(source_map.nodes.parent):
+            return np.full(len(nodes), -1, np.int32)
+        table = source_map.functions
+        described = np.where(nodes >= 0, source_map.nodes.function[nodes], -1)
+        is_partial = (described >= 0) & (_taken(table.source, described) == NameSource.PARTIAL)
+        pairs = np.stack([described, np.where(is_partial, files, NO_FILE)], axis=1)
+        unique, inverse = np.unique(pairs, axis=0, return_inverse=True)
+        named = [self._described(source_map, row, file) if row >= 0 else -1 for row, file in unique.tolist()]
+        return np.array(named, np.int32)[inverse.reshape(-1)]
+
+    def _described(self, source_map: SourceMap, row: int, file: int) -> int:
+        table = source_map.functions
+        name, source = _text(source_map, int(table.name[row])), NameSource(int(table.source[row]))
+        origin = source_origin(_text(source_map, file)) if source == NameSource.PARTIAL else ""
+        shown = f"{origin}::{name}" if origin else name
+        return self._row(self._memo.function(shown, _text(source_map, int(table.linkage_name[row])), source))
+
+    def unresolved(self, offsets: UInt64Column) -> Int32Column:
+        named = [f"{self._names.dso_name}+0x{offset:x}" for offset in offsets.tolist()]
+        return np.array([self._row(self._memo.function(name, "", NameSource.UNRESOLVED)) for name in named], np.int32)
+
+
+def _taken(column: UInt8Column, rows: Int32Column) -> UInt8Column:
+    """``column[rows]``; negative rows take anything."""
+    return column[np.maximum(rows, 0)] if len(column) else np.zeros(len(rows), np.uint8)

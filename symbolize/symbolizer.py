@@ -1,0 +1,96 @@
+"""Symbolization of DSOs: finds the files, decodes what is hit, keeps it in the cache."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from profiler.errors import FormatError
+from profiler.model.arrays import BoolColumn, UInt64Column
+from profiler.model.dso import Dso, DsoKind
+from profiler.model.frame_table import lookup_offsets
+from profiler.model.symbols import DsoSymbols
+from symbolize.cache import SymbolCache
+from symbolize.dwarf.debug_info import DebugInfo
+from symbolize.dwarf.sections import read_sections
+from symbolize.dwarf.source_map import SourceMap
+from symbolize.elf.symbol_table import SymbolTable, parse_symbol_table
+from symbolize.locate import LocatedBinary, Locator
+from symbolize.symbol_map import DsoNames, FunctionMemo, resolve_chains
+
+NO_ADDRESS = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
+SYMBOLIZED_KINDS = (DsoKind.FILE, DsoKind.VDSO)
+
+
+class Symbolizer:
+    """Answers for FILE and VDSO DSOs; names of kernel, JIT and imported code are known at capture.
+
+    ``cache`` None: everything is decoded anew in each process.
+    """
+
+    def __init__(self, locator: Locator, cache: SymbolCache | None) -> None:
+        self._locator = locator
+        self._cache = cache
+        self._memo = FunctionMemo()
+        self._symbol_tables: dict[Dso, tuple[tuple[SymbolTable, ...], str]] = {}
+        self._source_maps: dict[Dso, SourceMap | None] = {}
+
+    def symbolize(self, dso: Dso, offsets: UInt64Column, is_return_address: BoolColumn) -> DsoSymbols:
+        """Inline chains for file offsets as recorded (see ``FrameTable``), in the order given.
+
+        Never raises for missing or damaged files: such frames are named ``dso+0xoffset`` and ``status`` says why.
+        """
+        if dso.kind not in SYMBOLIZED_KINDS:
+            nothing = DsoNames(dso.name, (), None)
+            return resolve_chains(nothing, offsets, np.full(len(offsets), NO_ADDRESS), self._memo)
+        located = self._locator.locate(dso)
+        if located.image is None:
+            answer = resolve_chains(DsoNames(dso.name, (), None), offsets, np.full(len(offsets), NO_ADDRESS), self._memo)
+            return replace(answer, status=located.status)
+        addresses = located.image.link_addresses(lookup_offsets(offsets, is_return_address))
+        tables, damage = self._tables(dso, located)
+        names = DsoNames(dso.name, tables, self._source_map(dso, located, addresses))
+        return replace(resolve_chains(names, offsets, addresses, self._memo), status=located.status or damage)
+
+    def _tables(self, dso: Dso, located: LocatedBinary) -> tuple[tuple[SymbolTable, ...], str]:
+        """(symbol tables of the debug file and the binary, "" or what is wrong with them)."""
+        known = self._symbol_tables.get(dso)
+        if known is None:
+            tables, damage = [], ""
+            for image in (located.debug_image, located.image):
+                try:
+                    tables += [parse_symbol_table(image)] if image is not None else []
+                except FormatError as error:
+                    damage = str(error)
+            known = self._symbol_tables[dso] = (tuple(tables), damage)
+        return known
+
+    def _source_map(self, dso: Dso, located: LocatedBinary, addresses: UInt64Column) -> SourceMap | None:
+        """What the debug information says about at least ``addresses``, None without any."""
+        build_id = located.image.build_id if located.image is not None else b""
+        if dso in self._source_maps:
+            known = self._source_maps[dso]
+        else:
+            known = self._cache.load(build_id) if self._cache is not None else None
+        if known is None or not known.answers(addresses):
+            grown = _grow(known, located, addresses)
+            if grown is not None and grown is not known and self._cache is not None:
+                self._cache.store(build_id, grown)
+            known = grown
+        self._source_maps[dso] = known
+        return known
+
+
+def _grow(known: SourceMap | None, located: LocatedBinary, addresses: UInt64Column) -> SourceMap | None:
+    for image in (located.debug_image, located.image):
+        if image is None:
+            continue
+        try:
+            sections = read_sections(image)
+        except FormatError:
+            continue
+        if sections is not None:
+            debug_info = DebugInfo(sections)
+            return debug_info.extend(known if known is not None else debug_info.empty_map(), addresses)
+    return known
