@@ -1,8 +1,8 @@
 """What these runs could show: the smallest visible effect, and the runs that a given effect needs.
 
 Both answer for one row of a family of m rows: "flagged" means p < 0.05 / m, the first and strictest step of Holm's procedure.
-The power of a t test follows the noncentral t distribution (Student's t of a shifted mean); the spread that the runs showed is
-taken for the true one.
+The power of a t test follows the noncentral t distribution (Student's t of a shifted mean); the spread that the runs showed
+stands for the true one.
 """
 
 from __future__ import annotations
@@ -17,9 +17,6 @@ from profiler.model.arrays import BoolColumn, FloatColumn, Int64Column
 POWER = 0.80
 MOST_RUNS = 100_000
 
-# An effect of so many standard errors is as good as certain to be seen, and the distribution's series are slow beyond it.
-_CERTAIN = 1000.0
-
 
 @dataclass(frozen=True, slots=True)
 class NoiseVariance:
@@ -31,20 +28,34 @@ class NoiseVariance:
 
 
 def visible_effect(standard_error: FloatColumn, degrees: FloatColumn, family: int) -> FloatColumn:
-    """Size of the effect that such runs flag with 80 % probability, in the unit of ``standard_error``."""
+    """Size of the effect that such runs flag with 80 % probability, in the unit of ``standard_error``.
+
+    Standard errors of few runs are too small on average; divided by c4, their mean over the true value for normal noise
+    (tabulated for control charts since Shewhart), the promise is kept on average.
+    """
     from scipy import special
 
-    critical = t_quantile(degrees, 1 - ALPHA / family / 2)
-    noncentrality: FloatColumn = special.nctdtrinc(degrees, 1 - POWER, critical)
-    return noncentrality * standard_error
+    noncentrality: FloatColumn = special.nctdtrinc(degrees, 1 - POWER, _critical(degrees, family))
+    return noncentrality * standard_error / mean_of_deviation(degrees)
+
+
+def mean_of_deviation(degrees: FloatColumn) -> FloatColumn:
+    """c4: expected sample standard deviation over the true one, for normal noise; 0.94 for five values."""
+    from scipy import special
+
+    logarithm: FloatColumn = special.gammaln((degrees + 1) / 2) - special.gammaln(degrees / 2)
+    mean: FloatColumn = np.sqrt(2 / degrees) * np.exp(logarithm)
+    return mean
 
 
 def power_of(noncentrality: FloatColumn, degrees: FloatColumn, family: int) -> FloatColumn:
     """Probability that an effect of so many standard errors is flagged with its own sign."""
     from scipy import special
 
-    power: FloatColumn = 1 - special.nctdtr(degrees, noncentrality, t_quantile(degrees, 1 - ALPHA / family / 2))
-    return power
+    critical = _critical(degrees, family)
+    # Far beyond the critical value the power is 1 but for rounding, and the distribution's series fail.
+    shift = np.minimum(noncentrality, 3 * critical + 20)
+    return 1 - np.nan_to_num(special.nctdtr(degrees, shift, critical), nan=0.0)
 
 
 def runs_needed(effect: FloatColumn, noise: NoiseVariance, family: int) -> Int64Column:
@@ -72,6 +83,9 @@ def _is_enough(effect: FloatColumn, noise: NoiseVariance, runs: Int64Column, fam
         degrees = satterthwaite(noise.first, noise.second, 2, 2) * (runs - 1.0)
     error: FloatColumn = np.sqrt(variance / runs)
     sizes = np.abs(effect) / np.where(error > 0, error, 1.0)
-    noncentrality: FloatColumn = np.where(error > 0, np.minimum(sizes, _CERTAIN), _CERTAIN)
-    is_enough: BoolColumn = power_of(noncentrality, degrees, family) >= POWER
+    is_enough: BoolColumn = (error == 0) | (power_of(sizes, degrees, family) >= POWER)
     return is_enough
+
+
+def _critical(degrees: FloatColumn, family: int) -> FloatColumn:
+    return t_quantile(degrees, 1 - ALPHA / family / 2)

@@ -8,7 +8,7 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profiler.analysis.stats_power import MOST_RUNS, NoiseVariance, power_of, runs_needed, visible_effect
+from profiler.analysis.stats_power import MOST_RUNS, NoiseVariance, mean_of_deviation, power_of, runs_needed, visible_effect
 
 
 @pytest.mark.parametrize(("effect", "runs"), [(0.2, 199), (0.5, 34), (0.8, 15)])
@@ -28,7 +28,14 @@ def test_runs_of_a_comparison_of_independent_arms_as_tabulated(effect: float, ru
 def test_the_visible_effect_is_seen_with_80_percent_probability(degrees: float, family: int, error: float) -> None:
     effect = float(visible_effect(np.array([error]), np.array([degrees]), family)[0])
     critical = scipy.stats.t.ppf(1 - 0.05 / family / 2, degrees)
-    assert 1 - scipy.stats.nct.cdf(critical, degrees, effect / error) == pytest.approx(0.8, abs=1e-4)
+    shift = effect / error * float(mean_of_deviation(np.array([degrees]))[0])
+    assert 1 - scipy.stats.nct.cdf(critical, degrees, shift) == pytest.approx(0.8, abs=1e-4)
+
+
+def test_mean_of_deviation_as_tabulated() -> None:
+    """c4 for samples of 2, 3, 5, 10 and 25, from the tables of control chart constants."""
+    degrees = np.array([1.0, 2.0, 4.0, 9.0, 24.0])
+    assert mean_of_deviation(degrees).tolist() == pytest.approx([0.7979, 0.8862, 0.9400, 0.9727, 0.9896], abs=5e-5)
 
 
 def test_power_grows_with_the_effect() -> None:
@@ -48,6 +55,17 @@ def test_one_run_less_than_needed_is_not_enough(seed: int, family: int) -> None:
         critical = scipy.stats.t.ppf(1 - 0.05 / family / 2, degrees)
         power = 1 - scipy.stats.nct.cdf(critical, degrees, effect / np.sqrt(variance / runs))
         assert ((power >= 0.8 - 1e-9) == is_enough)[asked].all()
+
+
+@pytest.mark.parametrize("degrees", [1.0, 2.0, 4.7, 50.0, 500.0, 1e5])
+@pytest.mark.parametrize("family", [1, 20, 200])
+def test_power_is_a_probability_that_never_falls(degrees: float, family: int) -> None:
+    """Also where the distribution function of the library gives up: 50 degrees of freedom, 40 standard errors."""
+    effects = np.geomspace(0.1, 1e6, 400)
+    power = power_of(effects, np.full(400, degrees), family)
+    assert ((power >= 0) & (power <= 1)).all()
+    assert (np.diff(power) >= -1e-9).all()
+    assert power[-1] > 0.99
 
 
 def test_no_number_of_runs_shows_no_effect() -> None:
