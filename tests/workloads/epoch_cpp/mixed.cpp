@@ -1,7 +1,6 @@
 #include "mixed.hpp"
 
 #include <array>
-#include <cstdlib>
 #include <vector>
 
 #include "merkle.hpp"
@@ -16,7 +15,6 @@ namespace mixed {
 namespace {
 
 using persistent_tree::Tree;
-using persistent_tree::UpdateList;
 
 constexpr unsigned kActivePercent = 30;
 
@@ -54,16 +52,6 @@ State::State(const options::Options& the_options)
     inactivity_scores = persistent_tree::build(registry.view().inactivity_scores, options.validators);
 }
 
-namespace {
-
-Tree update_tree(const Tree& tree, const std::uint64_t* before, const std::uint64_t* after, std::size_t count) {
-    const UpdateList list = persistent_tree::update_list(before, after, count);
-    Tree updated = list.count != 0 ? persistent_tree::with_updated(tree, list.updates, list.count) : tree;
-    std::free(list.updates);
-    return updated;
-}
-
-}  // namespace
 }  // namespace mixed
 
 namespace phase {
@@ -73,6 +61,7 @@ NOINLINE void iterate(mixed::State& state) {
         persistent_tree::iterate(state.balances, state.registry.view().balances);
         persistent_tree::iterate(state.inactivity_scores, state.registry.view().inactivity_scores);
     }
+    STAY_ON_STACK();
 }
 
 NOINLINE void epoch(mixed::State& state) {
@@ -86,24 +75,28 @@ NOINLINE void epoch(mixed::State& state) {
         epoch_processing::process_rewards(registry, totals);
         epoch_processing::process_effective_balances(registry);
     }
+    STAY_ON_STACK();
 }
 
 NOINLINE void update(mixed::State& state) {
     const epoch_processing::Registry& before = state.before.view();
     const epoch_processing::Registry& after = state.registry.view();
-    state.balances = mixed::update_tree(state.balances, before.balances, after.balances, after.count);
+    state.balances = persistent_tree::with_changes(state.balances, before.balances, after.balances);
     state.inactivity_scores =
-        mixed::update_tree(state.inactivity_scores, before.inactivity_scores, after.inactivity_scores, after.count);
+        persistent_tree::with_changes(state.inactivity_scores, before.inactivity_scores, after.inactivity_scores);
+    STAY_ON_STACK();
 }
 
 NOINLINE void hash(mixed::State& state) {
     const sha256::Digest balances = merkle::hash_tree_root(state.balances, state.workspace);
     const sha256::Digest scores = merkle::hash_tree_root(state.inactivity_scores, state.workspace);
     state.root = ::sha256::hash_pair(balances, scores);
+    STAY_ON_STACK();
 }
 
 NOINLINE void shuffle(mixed::State& state) {
     shuffling::shuffle_list(state.committee.data(), state.committee.size(), state.root, state.sources.data());
+    STAY_ON_STACK();
 }
 
 }  // namespace phase

@@ -80,6 +80,9 @@ struct UpdateList {
 };
 UpdateList update_list(const std::uint64_t* before, const std::uint64_t* after, std::size_t count);
 
+// The list that held `before`, with the values of `after`.
+Tree with_changes(const Tree& tree, const std::uint64_t* before, const std::uint64_t* after);
+
 std::uint64_t get(const Tree& tree, std::uint64_t index);
 
 // Visits the values in order.

@@ -3,6 +3,9 @@
 
 #define NOINLINE __attribute__((noinline))
 
+// At the end of a phase: keeps the compiler from replacing the last call by a jump, which would take the phase off the stack.
+#define STAY_ON_STACK() asm volatile("" : : : "memory")
+
 namespace pure {
 struct Work;
 }

@@ -109,6 +109,7 @@ namespace phase {
 
 NOINLINE void iterate(pure::Work& work, unsigned repeat) {
     for (unsigned i = 0; i < repeat; ++i) persistent_tree::iterate(work.tree, work.values.data());
+    STAY_ON_STACK();
 }
 
 NOINLINE void update(pure::Work& work, unsigned repeat) {
@@ -116,10 +117,12 @@ NOINLINE void update(pure::Work& work, unsigned repeat) {
         const std::vector<persistent_tree::Update>& updates = work.updates[i % pure::kUpdateLists];
         work.tree = persistent_tree::with_updated(work.tree, updates.data(), updates.size());
     }
+    STAY_ON_STACK();
 }
 
 NOINLINE void hash(pure::Work& work, unsigned repeat) {
     for (unsigned i = 0; i < repeat; ++i) work.tree_root = merkle::hash_tree_root_without_sha256(work.tree, work.workspace);
+    STAY_ON_STACK();
 }
 
 NOINLINE void sha256(pure::Work& work, unsigned repeat) {
@@ -127,16 +130,19 @@ NOINLINE void sha256(pure::Work& work, unsigned repeat) {
         ::sha256::hash_pairs(work.hash_outputs.data(), work.hash_inputs.data(), pure::kPairs);
         work.hash_inputs[i % (2 * pure::kPairs)] = work.hash_outputs[i % pure::kPairs];
     }
+    STAY_ON_STACK();
 }
 
 NOINLINE void shuffle(pure::Work& work, unsigned repeat) {
     for (unsigned i = 0; i < repeat; ++i) {
         shuffling::shuffle_list_with_hashes(work.list.data(), work.list.size(), work.rounds.data());
     }
+    STAY_ON_STACK();
 }
 
 NOINLINE void copy(pure::Work& work, unsigned repeat) {
     for (unsigned i = 0; i < repeat; ++i) epoch_processing::process_state_copy(work.copy.view(), work.registry.view());
+    STAY_ON_STACK();
 }
 
 NOINLINE void allocate(pure::Work& work, unsigned repeat) {
@@ -147,6 +153,7 @@ NOINLINE void allocate(pure::Work& work, unsigned repeat) {
         for (std::size_t k = 0; k < pure::kAllocations; ++k) blocks[k] = std::malloc(sizes[k]);
         for (std::size_t k = 0; k < pure::kAllocations; ++k) std::free(blocks[order[k]]);
     }
+    STAY_ON_STACK();
 }
 
 NOINLINE void epoch(pure::Work& work, unsigned repeat) {
@@ -157,6 +164,7 @@ NOINLINE void epoch(pure::Work& work, unsigned repeat) {
         epoch_processing::process_rewards(registry, totals);
         epoch_processing::process_effective_balances(registry);
     }
+    STAY_ON_STACK();
 }
 
 }  // namespace phase

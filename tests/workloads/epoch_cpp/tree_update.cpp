@@ -101,4 +101,11 @@ UpdateList update_list(const std::uint64_t* before, const std::uint64_t* after, 
     return list;
 }
 
+Tree with_changes(const Tree& tree, const std::uint64_t* before, const std::uint64_t* after) {
+    const UpdateList list = update_list(before, after, tree.size());
+    Tree updated = list.count != 0 ? with_updated(tree, list.updates, list.count) : tree;
+    std::free(list.updates);
+    return updated;
+}
+
 }  // namespace persistent_tree
