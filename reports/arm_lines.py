@@ -11,6 +11,7 @@ from reports.quantities import count, counted, percent, scale_for
 
 TOO_MUCH_UNRESOLVED = 0.2
 _SHOWN_OWNERS = 4
+_WORTH_A_LINE = 0.001
 
 
 def header_lines(report: ArmReport) -> list[str]:
@@ -81,7 +82,8 @@ def unresolved_lines(costs: ArmCosts) -> list[str]:
     lines = [f"WARNING: {percent(costs.quality.unresolved)} of the weight has no function name; do not trust the table below."]
     for missing in costs.missing:
         build_id = f"build ID {missing.build_id}" if missing.build_id else "build ID not recorded"
-        lines.append(f"  {percent(missing.share)} {printable(missing.path)} ({build_id}): {printable(missing.reason)}")
+        reason = missing.reason.removeprefix(f"{missing.path}: ").replace(f" ({build_id})", "")
+        lines.append(f"  {percent(missing.share)} {printable(missing.path)} ({build_id}): {printable(reason)}")
     lines.append(
         "  What to do: bring the files with these build IDs (or their debug files) to this machine and name their folder "
         "with --debug-dir, or run the report where the program was recorded."
@@ -95,6 +97,8 @@ def owner_lines(report: ArmReport) -> list[str]:
         return []
     lines = []
     for leaf, weight, owners in owner_breakdown(report):
+        if weight < _WORTH_A_LINE * report.total:
+            continue
         shown = [f"{100 * part / report.total:.1f} {printable(owner)}" for owner, part in owners[:_SHOWN_OWNERS]]
         rest = sum(part for _, part in owners[_SHOWN_OWNERS:])
         if rest:

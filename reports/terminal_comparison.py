@@ -15,6 +15,7 @@ from reports.wording import (
     delta_text,
     interval_text,
     method_line,
+    note_text,
     profiling_cost_text,
     relative_change,
     result_sentence,
@@ -152,4 +153,4 @@ def _cells(cells: Sequence[str], rest: RowsSum | None, rest_cell: str = "") -> t
 
 def _notes(candidate: CandidateComparison, style: TerminalStyle) -> str:
     rows = [*candidate.rows, candidate.total, *(metric.row for metric in candidate.metrics)]
-    return _wrapped([f"{printable(row.label)}: {printable(row.note)}" for row in rows if row.note], style)
+    return _wrapped([f"{printable(row.label)}: {note}" for row in rows if (note := note_text(row))], style)

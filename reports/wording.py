@@ -8,6 +8,7 @@ from profiler.model.comparison import CandidateComparison, ComparisonRow, Interv
 from reports.plain_text import printable
 from reports.quantities import Scale, counted, probability, significant_decimals
 
+_SINGLE_RUN = "one run: no interval"
 _FACTOR = 2.0  # beyond it a change is given as a factor: "x48 down" says more than "-97.9 %"
 
 
@@ -23,7 +24,7 @@ def verdict_word(row: ComparisonRow, unit: str, margin: float) -> str:
         case Verdict.UNDECIDED:
             return "inside noise"
         case Verdict.TOO_FEW_RUNS:
-            return "one run: no interval" if _is_single(row) else "too few runs"
+            return _SINGLE_RUN if _is_single(row) else "too few runs"
     return "not comparable"
 
 
@@ -38,7 +39,14 @@ def verdict_text(row: ComparisonRow, scale: Scale, unit: str, margin: float) -> 
             details.append(f"{counted(row.runs_needed, 'run')} per arm to decide the effect seen")
         if details:
             text += f" ({', '.join(details)})"
-    return f"{text}; {printable(row.note)}" if row.note else text
+    note = note_text(row)
+    return f"{text}; {note}" if note else text
+
+
+def note_text(row: ComparisonRow) -> str:
+    """What the row's note adds to its verdict."""
+    parts = [part for part in printable(row.note).split("; ") if part != _SINGLE_RUN]
+    return "; ".join(parts)
 
 
 def visible_effect_text(row: ComparisonRow, scale: Scale) -> str:

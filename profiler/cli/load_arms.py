@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -106,15 +106,12 @@ def _captures(
 
 
 def _file_captures(selection: Selection, locator: Locator, progress: Callable[[str], None]) -> tuple[Capture, ...]:
-    """Files are runs of one arm: they get its name, and their place as round and position."""
     from collectors.recording_file import read_recording
 
     captures = []
-    for place, path in enumerate(selection.files):
-        progress(f"reading {path} ({place + 1} of {len(selection.files)})")
-        capture = read_recording(path, None, locator)
-        identity = replace(capture.info.identity, variant=selection.label, round=place, position=place)
-        captures.append(replace(capture, info=replace(capture.info, identity=identity)))
+    for place, path in enumerate(selection.files, 1):
+        progress(f"reading {path} ({place} of {len(selection.files)})")
+        captures.append(read_recording(path, None, locator))
     return tuple(captures)
 
 

@@ -96,7 +96,7 @@ def test_a_limit_sums_up_the_rest() -> None:
 
 
 def test_one_run_per_arm_still_prints_the_difference() -> None:
-    total = comparison_row("total", [100 * MS], [90 * MS], Verdict.TOO_FEW_RUNS)
+    total = comparison_row("total", [100 * MS], [90 * MS], Verdict.TOO_FEW_RUNS, note="one run: no interval")
     text = render_comparison(ComparisonReport(comparison([], total)), TerminalStyle(100))
     assert text == (
         "cand against base: total -10.0 ms, -10.0 %: one run: no interval.\n"

@@ -99,7 +99,7 @@ def test_functions_show_self_and_total() -> None:
 def test_missing_symbols_come_before_the_table() -> None:
     quality = replace(GOOD_QUALITY, status="warn", unresolved=0.34)
     missing = (
-        MissingSymbols("/opt/lib/libx.so", "00aabb", 0.3, "no such file"),
+        MissingSymbols("/opt/lib/libx.so", "00aabb", 0.3, "/opt/lib/libx.so: no such file (build ID 00aabb)"),
         MissingSymbols("[vdso]", "", 0.04, "no image"),
     )
     costs = arm_costs([cost_table(ROWS)], quality=quality, missing=missing)
