@@ -6,10 +6,9 @@ distinct list and shared.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
-from symbolize.dwarf.attributes import AttributeSpec, RowReader, row_reader, skipper
+from symbolize.dwarf.attributes import AttributeSpec, Row, RowReader, Skipper, row_reader, skipper
 from symbolize.dwarf.constants import (
     FIXED_FORM_SIZES,
     DW_AT_abstract_origin,
@@ -71,20 +70,36 @@ NAME_ATTRIBUTES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
 class Shape:
-    """One attribute list.  ``fixed_size``: bytes of all attributes, -1 when it varies; ``skip(data, position)`` gives the
-    position behind them.  ``sibling_from_end``: bytes from a DW_FORM_ref4 DW_AT_sibling to the end, 0 = no such.
-    ``forms``: {attribute: form}.  ``read_scope``, ``read_name``: values of SCOPE_ATTRIBUTES, NAME_ATTRIBUTES."""
+    """One attribute list.
 
-    specs: tuple[AttributeSpec, ...]
-    fixed_size: int
-    skip: Callable[[bytes, int], int]
-    sibling_from_end: int
-    has_code: bool
-    forms: dict[int, int]
-    read_scope: RowReader
-    read_name: RowReader
+    ``fixed_size``: bytes of all attributes, -1 when it varies; ``skip(data, position)`` gives the position behind them.
+    ``sibling_from_end``: bytes from a DW_FORM_ref4 DW_AT_sibling to the end, 0 = no such.  ``forms``: {attribute: form}.
+    ``scope_reader`` and ``read_name`` read the values of SCOPE_ATTRIBUTES and NAME_ATTRIBUTES.
+    """
+
+    __slots__ = ("_name_reader", "_scope_reader", "fixed_size", "forms", "has_code", "sibling_from_end", "skip", "specs")
+
+    def __init__(self, specs: tuple[AttributeSpec, ...], skipper: Skipper) -> None:
+        self.specs = specs
+        self.fixed_size, self.skip = skipper
+        self.forms = {attribute: form for attribute, form, _ in specs}
+        self.sibling_from_end = _sibling_from_end(specs) if DW_AT_sibling in self.forms else 0
+        self.has_code = DW_AT_ranges in self.forms or (DW_AT_low_pc in self.forms and DW_AT_high_pc in self.forms)
+        # Few lists are ever read, so readers are made on demand.
+        self._scope_reader: RowReader | None = None
+        self._name_reader: RowReader | None = None
+
+    @property
+    def scope_reader(self) -> RowReader:
+        if self._scope_reader is None:
+            self._scope_reader = row_reader(self.specs, SCOPE_ATTRIBUTES)
+        return self._scope_reader
+
+    def read_name(self, data: bytes, position: int) -> Row:
+        if self._name_reader is None:
+            self._name_reader = row_reader(self.specs, NAME_ATTRIBUTES)
+        return self._name_reader(data, position)[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +120,7 @@ class AbbreviationReader:
         self._section = section
         self._tables: dict[int, dict[int, Abbreviation]] = {}
         self._shapes: dict[bytes, Shape] = {}
+        self._skippers: dict[tuple[int, ...], Skipper] = {}
 
     def table(self, offset: int) -> dict[int, Abbreviation]:
         """All abbreviations of the table at ``offset`` by code.  IndexError or ValueError when it is damaged."""
@@ -136,21 +152,34 @@ class AbbreviationReader:
 
     def _entry(self, position: int) -> tuple[int, Abbreviation | None, int]:
         section = self._section
-        code, position = read_unsigned(section, position)
+        code = section[position]
         if code == 0:
-            return 0, None, position
-        tag, position = read_unsigned(section, position)
+            return 0, None, position + 1
+        tag = section[position + 1]
+        if code < 0x80 and tag < 0x80:
+            position += 2
+        else:
+            code, position = read_unsigned(section, position)
+            tag, position = read_unsigned(section, position)
         has_children = section[position] == 1
         position += 1
         end = _list_end(section, position)
         encoded = section[position:end]
         shape = self._shapes.get(encoded)
         if shape is None:
-            shape = self._shapes[encoded] = _make_shape(encoded)
+            shape = self._shapes[encoded] = self._make_shape(encoded)
         is_function = tag in (DW_TAG_subprogram, DW_TAG_inlined_subroutine)
         is_scope = is_function and shape.has_code
         can_jump = has_children and shape.sibling_from_end > 0 and (tag in CODELESS_TAGS or (is_function and not is_scope))
         return code, Abbreviation(tag, has_children, is_scope, can_jump, shape), end
+
+    def _make_shape(self, encoded: bytes) -> Shape:
+        specs, _ = _parse_list(encoded, 0)
+        forms = tuple([form for _, form, _ in specs])
+        found = self._skippers.get(forms)
+        if found is None:
+            found = self._skippers[forms] = skipper(specs)
+        return Shape(specs, found)
 
 
 def _list_end(section: bytes, position: int) -> int:
@@ -158,48 +187,36 @@ def _list_end(section: bytes, position: int) -> int:
     end = section.find(b"\0\0", position)
     if end < 0:
         raise IndexError("abbreviation without end")
-    if section.find(DW_FORM_implicit_const, position, end + 1) < 0:
-        return end + 2
-    # A constant may itself be zero bytes: read the list properly.
-    return _parse_list(section, position)[1]
+    if end > position and section[end - 1] == DW_FORM_implicit_const:
+        # The first zero may be the constant: read the list properly.
+        return _parse_list(section, position)[1]
+    return end + 2
 
 
 def _parse_list(data: bytes, position: int) -> tuple[tuple[AttributeSpec, ...], int]:
     specs: list[AttributeSpec] = []
     while True:
-        attribute, position = read_unsigned(data, position)
-        form, position = read_unsigned(data, position)
+        attribute, form = data[position], data[position + 1]
+        if attribute < 0x80 and form < 0x80:
+            position += 2
+        else:
+            attribute, position = read_unsigned(data, position)
+            form, position = read_unsigned(data, position)
         constant = 0
         if form == DW_FORM_implicit_const:
             constant, position = read_signed(data, position)
         if attribute == 0 and form == 0:
             return tuple(specs), position
-        specs.append(AttributeSpec(attribute, form, constant))
-
-
-def _make_shape(encoded: bytes) -> Shape:
-    specs, _ = _parse_list(encoded, 0)
-    fixed_size, skip = skipper(specs)
-    attributes = {spec.attribute for spec in specs}
-    return Shape(
-        specs=specs,
-        fixed_size=fixed_size,
-        skip=skip,
-        sibling_from_end=_sibling_from_end(specs),
-        has_code=DW_AT_ranges in attributes or {DW_AT_low_pc, DW_AT_high_pc} <= attributes,
-        forms={spec.attribute: spec.form for spec in specs},
-        read_scope=row_reader(specs, SCOPE_ATTRIBUTES),
-        read_name=row_reader(specs, NAME_ATTRIBUTES),
-    )
+        specs.append((attribute, form, constant))
 
 
 def _sibling_from_end(specs: tuple[AttributeSpec, ...]) -> int:
     distance = 0
-    for spec in reversed(specs):
-        size = FIXED_FORM_SIZES.get(spec.form)
+    for attribute, form, _ in reversed(specs):
+        size = FIXED_FORM_SIZES.get(form)
         if size is None:
             return 0
         distance += size
-        if spec.attribute == DW_AT_sibling:
-            return distance if spec.form == DW_FORM_ref4 else 0
+        if attribute == DW_AT_sibling:
+            return distance if form == DW_FORM_ref4 else 0
     return 0

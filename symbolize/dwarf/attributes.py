@@ -26,15 +26,11 @@ from symbolize.dwarf.leb128 import read_signed, read_unsigned, skip_number
 # Values of chosen attributes in the order asked; 0 = attribute absent.
 Row = tuple[int, ...]
 RowReader = Callable[[bytes, int], tuple[Row, int]]
+# (bytes of all attributes or -1 when they vary, function that gives the position behind them)
+Skipper = tuple[int, Callable[[bytes, int], int]]
+# (attribute, form, value of DW_FORM_implicit_const): one pair of an abbreviation
+AttributeSpec = tuple[int, int, int]
 STRUCT_CODES = {0: "", 1: "B", 2: "H", 4: "I", 8: "Q"}
-
-
-class AttributeSpec(NamedTuple):
-    """One pair of an abbreviation; ``constant`` is the value of DW_FORM_implicit_const."""
-
-    attribute: int
-    form: int
-    constant: int
 
 
 class StepKind(IntEnum):
@@ -59,20 +55,19 @@ class Step(NamedTuple):
 def read_value(data: bytes, position: int, spec: AttributeSpec) -> tuple[int, int, int]:
     """(form, value, position behind) of one attribute; a block's value is its position.  IndexError past the end,
     ValueError for an unknown form."""
-    form = spec.form
+    _, form, constant = spec
     if form == DW_FORM_indirect:
         form, position = read_unsigned(data, position)
         if form in (DW_FORM_indirect, DW_FORM_implicit_const):
             raise ValueError("form cannot be indirect")
-    step = _step(AttributeSpec(spec.attribute, form, spec.constant), 0)
+    step = _step(form, constant, 0)
     value, position = _read_step(data, position, step)
     return form, value, position
 
 
-def _step(spec: AttributeSpec, slot: int) -> Step:
-    form = spec.form
+def _step(form: int, constant: int, slot: int) -> Step:
     if form == DW_FORM_implicit_const:
-        return Step(StepKind.CONSTANT, spec.constant, slot)
+        return Step(StepKind.CONSTANT, constant, slot)
     if form in FIXED_FORM_SIZES:
         return Step(StepKind.FIXED, FIXED_FORM_SIZES[form], slot)
     if form in LEB128_FORMS:
@@ -102,7 +97,7 @@ def _read_step(data: bytes, position: int, step: Step) -> tuple[int, int]:
     if kind == StepKind.CONSTANT:
         return amount, position
     if kind == StepKind.INDIRECT:
-        _, value, end = read_value(data, position, AttributeSpec(0, DW_FORM_indirect, 0))
+        _, value, end = read_value(data, position, (0, DW_FORM_indirect, 0))
         return value, end
     return position, _block_end(data, position, amount)
 
@@ -117,9 +112,9 @@ def _block_end(data: bytes, position: int, length_bytes: int) -> int:
     return position + size
 
 
-def skipper(specs: tuple[AttributeSpec, ...]) -> tuple[int, Callable[[bytes, int], int]]:
-    """(bytes of all attributes or -1, function that gives the position behind them)."""
-    steps = _merge_fixed([_step(spec, -1) for spec in specs])
+def skipper(specs: tuple[AttributeSpec, ...]) -> Skipper:
+    """How to get behind the attributes; ValueError for an unknown form."""
+    steps = _merge_fixed([_step(form, 0, -1) for _, form, _ in specs])
     variable = [step for step in steps if step.kind != StepKind.FIXED]
     if not variable:
         size = sum(step.amount for step in steps)
@@ -181,7 +176,9 @@ def _general_skipper(steps: list[Step]) -> Callable[[bytes, int], int]:
 
 def row_reader(specs: tuple[AttributeSpec, ...], wanted: tuple[int, ...]) -> RowReader:
     """A function (data, position) -> (values of the ``wanted`` attributes, position behind all attributes)."""
-    steps = [_step(spec, wanted.index(spec.attribute) if spec.attribute in wanted else -1) for spec in specs]
+    steps = [
+        _step(form, constant, wanted.index(attribute) if attribute in wanted else -1) for attribute, form, constant in specs
+    ]
     if all(step.kind in (StepKind.FIXED, StepKind.CONSTANT) for step in steps) and all(
         step.slot < 0 or step.kind == StepKind.CONSTANT or step.amount in STRUCT_CODES for step in steps
     ):

@@ -86,7 +86,7 @@ class FunctionNames:
             row = self._reader.row_of(die)
             unit = self._reader.open(row)
             entry, position = unit.entry(die - unit.root.header.offset)
-            found, _ = entry.shape.read_name(unit.data, position)
+            found = entry.shape.read_name(unit.data, position)
             linkage_name, old_linkage_name, name, origin, specification = found
             forms = entry.shape.forms
             bare = bare or _text(unit, forms, DW_AT_name, name)
@@ -138,7 +138,7 @@ def _scope_name(unit: OpenUnit, position: int) -> str:
     for _ in range(LONGEST_REFERENCE_CHAIN):
         entry, behind_code = unit.entry(position)
         forms = entry.shape.forms
-        _, _, name, origin, specification = entry.shape.read_name(unit.data, behind_code)[0]
+        _, _, name, origin, specification = entry.shape.read_name(unit.data, behind_code)
         if DW_AT_name in forms:
             return _text(unit, forms, DW_AT_name, name)
         attribute, value = (DW_AT_abstract_origin, origin) if origin else (DW_AT_specification, specification)

@@ -113,7 +113,7 @@ def _walk(found: _Found, unit: OpenUnit) -> None:
         entry = abbreviations[code]
         inner = node
         if code in entry_rows:
-            row, position = entry.shape.read_scope(data, position)
+            row, position = entry.shape.scope_reader(data, position)
             is_function = entry.tag == DW_TAG_subprogram
             if is_function or node != NO_NODE:
                 inner = len(found.dies)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from functools import lru_cache
 
-from symbolize.dwarf.attributes import AttributeSpec, read_value
+from symbolize.dwarf.attributes import AttributeSpec, RowReader, row_reader
 from symbolize.dwarf.constants import DW_LNCT_directory_index, DW_LNCT_path
 from symbolize.dwarf.leb128 import read_unsigned
 from symbolize.dwarf.unit_root import UnitRoot
@@ -92,25 +93,26 @@ def _version_5_entries(root: UnitRoot, data: bytes, position: int) -> tuple[list
     """((path, directory number) per entry, position behind)."""
     format_count = data[position]
     position += 1
-    formats = []
+    formats: list[AttributeSpec] = []
     for _ in range(format_count):
         content, position = read_unsigned(data, position)
         form, position = read_unsigned(data, position)
-        formats.append(AttributeSpec(content, form, 0))
+        formats.append((content, form, 0))
     count, position = read_unsigned(data, position)
     if count > len(data):
         raise ValueError("more files than the line program can hold")
+    read_entry = _entry_reader(tuple(formats))
+    path_form = {content: form for content, form, _ in formats}.get(DW_LNCT_path, 0)
     entries = []
-    for _ in range(count if formats else 0):
-        path, directory = "", 0
-        for spec in formats:
-            form, value, position = read_value(data, position, spec)
-            if spec.attribute == DW_LNCT_path:
-                path = _text(root.string(form, value, data))
-            elif spec.attribute == DW_LNCT_directory_index:
-                directory = value
-        entries.append((path, directory))
+    for _ in range(count if path_form else 0):
+        (path, directory), position = read_entry(data, position)
+        entries.append((_text(root.string(path_form, path, data)), directory))
     return entries, position
+
+
+@lru_cache(maxsize=16)
+def _entry_reader(formats: tuple[AttributeSpec, ...]) -> RowReader:
+    return row_reader(formats, (DW_LNCT_path, DW_LNCT_directory_index))
 
 
 def _join(directories: list[str], directory: int, name: str) -> str:

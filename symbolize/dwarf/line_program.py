@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -50,9 +51,8 @@ def _run(header: LineHeader) -> tuple[list[int], list[int]]:
     """The state machine: (address, file, line, column of all rows one behind the other, number of rows at the end of each
     sequence).  op_index stays 0: x86-64 and aarch64 are not VLIW."""
     data, position, end = header.data, header.program_start, len(header.data)
-    base, factor = header.opcode_base, header.minimum_instruction_length
-    advance = [(code - base) // header.line_range * factor if code >= base else 0 for code in range(OPCODES)]
-    step = [header.line_base + (code - base) % header.line_range for code in range(OPCODES)]
+    base = header.opcode_base
+    advance, step = _special_opcodes(base, header.line_base, header.line_range, header.minimum_instruction_length)
     rows: list[int] = []
     ends: list[int] = []
     add_row = rows.extend
@@ -92,6 +92,13 @@ def _run(header: LineHeader) -> tuple[list[int], list[int]]:
         elif code != DW_LNS_negate_stmt:
             address, position = _rare(header, code, position, address + (advance[255] if code == DW_LNS_const_add_pc else 0))
     return rows, ends
+
+
+@lru_cache(maxsize=16)
+def _special_opcodes(base: int, line_base: int, line_range: int, factor: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """(address advance, line advance) by opcode."""
+    advance = tuple((code - base) // line_range * factor if code >= base else 0 for code in range(OPCODES))
+    return advance, tuple(line_base + (code - base) % line_range for code in range(OPCODES))
 
 
 def _extended(data: bytes, position: int, size: int, address: int) -> tuple[int, bool]:

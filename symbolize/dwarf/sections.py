@@ -24,7 +24,7 @@ class DwarfSections:
     abbrev: bytes
     line: memoryview
     strings: memoryview
-    line_strings: memoryview
+    line_strings: bytes
     aranges: memoryview
     ranges: memoryview
     rnglists: memoryview
@@ -45,7 +45,7 @@ def read_sections(image: ElfImage) -> DwarfSections | None:
         abbrev=bytes(_contents(image, ".debug_abbrev")),
         line=_contents(image, ".debug_line"),
         strings=_contents(image, ".debug_str"),
-        line_strings=_contents(image, ".debug_line_str"),
+        line_strings=bytes(_contents(image, ".debug_line_str")),
         aranges=_contents(image, ".debug_aranges"),
         ranges=_contents(image, ".debug_ranges"),
         rnglists=_contents(image, ".debug_rnglists"),

@@ -65,7 +65,7 @@ class UnitRoot:
         if form == DW_FORM_strp:
             return read_string(sections.strings, value)
         if form == DW_FORM_line_strp:
-            return read_string(sections.line_strings, value)
+            return sections.line_strings[value : sections.line_strings.index(0, value)]
         if form == DW_FORM_string:
             return data[value : data.index(0, value)]
         if form in INDEXED_STRING_FORMS:
@@ -164,5 +164,5 @@ def read_attributes(data: bytes, position: int, specs: tuple[AttributeSpec, ...]
     attributes: Attributes = {}
     for spec in specs:
         form, value, position = read_value(data, position, spec)
-        attributes[spec.attribute] = (form, value)
+        attributes[spec[0]] = (form, value)
     return attributes, position
