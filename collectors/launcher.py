@@ -1,37 +1,31 @@
 """One run of a program: held at a gate until the recorder is attached, then executed, waited for and measured.
 
-The child waits before its exec, so that a recorder can attach to it without missing anything and without being its parent:
-``wait4`` then gives the usage of the program (and of the children it waited for) alone.  What the child used up to the exec
-is taken off.
+The process waits before its exec (see ``gate``), so that a recorder can attach to it without missing anything and without
+being its parent: ``wait4`` then gives the usage of the program (and of the children it waited for) alone.  What was used up to
+the exec is taken off.
 """
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import resource
 import shutil
 import signal
-import struct
+import subprocess
+import sys
 import time
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
+from collectors import gate
 from profiler.errors import CaptureError
 from profiler.model.run import RunOutcome
 
 OUTPUT_TAIL_BYTES = 16 * 1024
 TERMINATE_GRACE_S = 2.0
-_PR_SET_PDEATHSIG = 1
-_GO = b"g"
-_OWN_EXIT = 127
-# Child to parent before the exec: monotonic ns, user s, system s, minor and major faults, voluntary and involuntary switches.
-_BEFORE_EXEC = struct.Struct("<qddqqqq")
-_ERRNO = struct.Struct("<i")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +98,7 @@ class _BeforeExec:
 
 
 class _Gate:
-    """A forked child that waits for the word to execute; a context manager that leaves no child behind."""
+    """A process that waits for the word to become the program; a context manager that leaves none behind."""
 
     def __init__(self, request: LaunchRequest) -> None:
         self._request = request
@@ -113,52 +107,67 @@ class _Gate:
         self._is_reaped = False
 
     def __enter__(self) -> _Gate:
-        request = self._request
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-        output = os.open(request.output, flags, 0o644)
-        nothing = os.open(os.devnull, os.O_RDONLY)
         gate_read, self._gate_write = os.pipe()
         self._report_read, report_write = os.pipe()
-        child = _Child(self._program, request, (nothing, output, output), gate_read, report_write)
-        parent = os.getpid()
-        libc = ctypes.CDLL(None)
-        with warnings.catch_warnings():
-            # The child of a multi-threaded parent may only make simple calls before its exec, and does.
-            warnings.simplefilter("ignore", DeprecationWarning)
-            self.pid = os.fork()
-        if self.pid == 0:
+        cpus = ",".join(str(cpu) for cpu in sorted(self._request.cpus))
+        descriptors = (str(gate_read), str(report_write))
+        waiting = [sys.executable, "-I", "-S", gate.__file__, *descriptors, str(os.getpid()), cpus, str(self._program)]
+        try:
+            with self._request.output.open("ab") as output:
+                os.ftruncate(output.fileno(), 0)
+                # A session of its own: the terminal's Ctrl-C reaches slotscope, which ends the program's whole group.
+                self._process = subprocess.Popen(
+                    [*waiting, *self._request.arguments],
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=output,
+                    pass_fds=(gate_read, report_write),
+                    start_new_session=True,
+                )
+        except BaseException:
             os.close(self._gate_write)
-            child.wait_and_execute(parent, libc)
-        for descriptor in (output, nothing, gate_read, report_write):
-            os.close(descriptor)
+            os.close(self._report_read)
+            raise
+        finally:
+            os.close(gate_read)
+            os.close(report_write)
+        self.pid = self._process.pid
         return self
 
     def __exit__(self, *_: object) -> None:
         if not self._is_reaped:
             self.kill()
-        os.close(self._gate_write)
+        self._close_gate()
         os.close(self._report_read)
 
     def run(self) -> RunOutcome:
         """Opens the gate and waits for the program's end."""
-        os.write(self._gate_write, _GO)
+        with contextlib.suppress(BrokenPipeError):  # the report says why
+            _write_all(self._gate_write, gate.pack_environment(dict(os.environb)))
+        self._close_gate()
         before = self._read_report()
         _, status, usage = os.wait4(self.pid, 0)
         ended_ns = time.monotonic_ns()
-        self._is_reaped = True
+        self._reaped()
         return _outcome(status, usage, before, ended_ns, _output_tail(self._request.output))
 
+    def _close_gate(self) -> None:
+        if self._gate_write >= 0:
+            os.close(self._gate_write)
+            self._gate_write = -1
+
     def _read_report(self) -> _BeforeExec:
-        """Returns when the exec succeeded: that closes the child's end of the pipe."""
+        """Returns when the exec succeeded: that closes the other end of the pipe."""
         data = b""
         while chunk := os.read(self._report_read, 4096):
             data += chunk
-        if len(data) == _BEFORE_EXEC.size:
-            return _BeforeExec(*_BEFORE_EXEC.unpack(data))
+        if len(data) == gate.BEFORE_EXEC.size:
+            return _BeforeExec(*gate.BEFORE_EXEC.unpack(data))
         name = self._request.arguments[0]
-        if len(data) != _BEFORE_EXEC.size + _ERRNO.size:
-            raise CaptureError(f"{name}: ended before it was executed (is a CPU of --cpus missing?)")
-        (number,) = _ERRNO.unpack_from(data, _BEFORE_EXEC.size)
+        if len(data) != gate.BEFORE_EXEC.size + gate.ERRNO.size:
+            lines = _output_tail(self._request.output).strip().splitlines()
+            raise CaptureError(f"{name}: could not be prepared for its start: {lines[-1] if lines else 'no reason given'}")
+        (number,) = gate.ERRNO.unpack_from(data, gate.BEFORE_EXEC.size)
         raise CaptureError(f"{name}: cannot be executed: {os.strerror(number)}")
 
     def kill(self) -> None:
@@ -175,8 +184,13 @@ class _Gate:
 
     def _reap(self, options: int) -> bool:
         pid, _ = os.waitpid(self.pid, options)
-        self._is_reaped = pid == self.pid
+        if pid == self.pid:
+            self._reaped()
         return self._is_reaped
+
+    def _reaped(self) -> None:
+        self._is_reaped = True
+        self._process.returncode = 0  # waited for here, not by the Popen object
 
     def _signal(self, number: int) -> None:
         with contextlib.suppress(ProcessLookupError):
@@ -186,44 +200,9 @@ class _Gate:
                 os.kill(self.pid, number)
 
 
-@dataclass(frozen=True, slots=True)
-class _Child:
-    """What the forked child does; ``descriptors`` become its standard input, output and error."""
-
-    program: Path
-    request: LaunchRequest
-    descriptors: tuple[int, int, int]
-    gate_read: int
-    report_write: int
-
-    def wait_and_execute(self, parent: int, libc: ctypes.CDLL) -> NoReturn:
-        try:
-            os.setsid()
-            # Dies with slotscope, even when that is killed; the check closes the race with a parent already gone.
-            libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-            if os.getppid() != parent:
-                os._exit(_OWN_EXIT)
-            if self.request.cpus:
-                os.sched_setaffinity(0, self.request.cpus)
-            for target, descriptor in enumerate(self.descriptors):
-                os.dup2(descriptor, target)
-            for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and an exec would hand that on
-                signal.signal(number, signal.SIG_DFL)
-            if os.read(self.gate_read, 1) == _GO:
-                self._execute()
-        finally:
-            os._exit(_OWN_EXIT)
-
-    def _execute(self) -> None:
-        os.closerange(3, self.report_write)
-        os.closerange(self.report_write + 1, os.sysconf("SC_OPEN_MAX"))
-        usage = resource.getrusage(resource.RUSAGE_SELF)
-        faults = (usage.ru_minflt, usage.ru_majflt, usage.ru_nvcsw, usage.ru_nivcsw)
-        os.write(self.report_write, _BEFORE_EXEC.pack(time.monotonic_ns(), usage.ru_utime, usage.ru_stime, *faults))
-        try:
-            os.execv(self.program, self.request.arguments)
-        except OSError as error:
-            os.write(self.report_write, _ERRNO.pack(error.errno or 0))
+def _write_all(descriptor: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(descriptor, data) :]
 
 
 def _outcome(status: int, usage: resource.struct_rusage, before: _BeforeExec, ended_ns: int, output_tail: str) -> RunOutcome:

@@ -26,6 +26,7 @@ LAYERS = {
     "collectors.perf_data": 1,
     "collectors.ingest": 1,
     "collectors.perf_record": 2,
+    "collectors.gate": 2,
     "collectors.launcher": 2,
     "collectors.metrics": 2,
     "collectors.recording_file": 2,

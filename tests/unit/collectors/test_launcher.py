@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import resource
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -61,7 +62,7 @@ def test_tail_of_the_output_is_bounded(run: Callable[..., LaunchRequest], tmp_pa
 
 
 def test_usage_is_that_of_the_program_and_its_children(run: Callable[..., LaunchRequest]) -> None:
-    """The children of this process had used this much more CPU afterwards, by the kernel's own account."""
+    """Two processes burn 0.15 s each; by the kernel's own account the waiting before the program comes on top of it."""
     code = (
         "import os, time\npid = os.fork()\nend = time.process_time() + 0.15\n"
         "while time.process_time() < end: pass\nif pid: os.waitpid(pid, 0)"
@@ -70,8 +71,7 @@ def test_usage_is_that_of_the_program_and_its_children(run: Callable[..., Launch
     outcome = launch(run(PYTHON, "-S", "-c", code))
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     accounted_ns = (after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime) * 1e9
-    assert outcome.user_ns + outcome.system_ns >= 0.3e9
-    assert outcome.user_ns + outcome.system_ns == pytest.approx(accounted_ns, rel=0.01, abs=5e6)
+    assert 0.3e9 <= outcome.user_ns + outcome.system_ns < accounted_ns
     assert outcome.wall_ns >= 0.15e9
     assert 0 < outcome.minor_faults <= after.ru_minflt - before.ru_minflt
 
@@ -96,6 +96,18 @@ def test_program_runs_on_the_given_cpus_only(run: Callable[..., LaunchRequest]) 
     cpu = max(os.sched_getaffinity(0))
     outcome = launch(run(PYTHON, "-c", "import os; print(os.sched_getaffinity(0))", cpus=frozenset({cpu})))
     assert outcome.output_tail.strip() == str({cpu})
+
+
+def test_environment_is_handed_on_byte_for_byte(run: Callable[..., LaunchRequest], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also in the C locale, where an interpreter on the way would set LC_CTYPE, and beyond what a pipe holds."""
+    for name in ("LC_ALL", "LC_CTYPE", "LANG"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("ODD", "a=b\n\udcff")
+    monkeypatch.setenv("LARGE", "x" * 100_000)
+    expected = subprocess.run(["env", "-0"], env=os.environ, stdout=subprocess.PIPE, check=True).stdout
+    request = run("env", "-0")
+    assert launch(request).failure == ""
+    assert sorted(request.output.read_bytes().split(b"\0")) == sorted(expected.split(b"\0"))
 
 
 def test_surroundings_of_the_program(run: Callable[..., LaunchRequest]) -> None:
