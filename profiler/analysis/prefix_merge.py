@@ -22,9 +22,7 @@ class MergedTree:
     levels: Levels
 
 
-def merge_equal_paths(
-    prefix: Int32Column, label: Int64Column, levels: Sequence[Int32Column] | Sequence[slice]
-) -> MergedTree:
+def merge_equal_paths(prefix: Int32Column, label: Int64Column, levels: Sequence[Int32Column] | Sequence[slice]) -> MergedTree:
     """Merges rows whose paths from the outermost row carry the same labels (labels are not negative).
 
     ``levels``: the rows of each depth, outermost first.  The result depends on the set of labelled paths only, not on the

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Sequence
 
 import numpy as np
@@ -17,7 +18,9 @@ from profiler.model.symbols import Function
 def compile_pattern(pattern: str, option: str) -> re.Pattern[str]:
     """Raises ``UsageError`` that names the option when the text is no regular expression."""
     try:
-        return re.compile(pattern)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # "[[" is read as today's Python reads it
+            return re.compile(pattern)
     except (re.error, RecursionError, OverflowError) as error:
         raise UsageError(f"{option} '{pattern}' is no regular expression: {error}") from None
 

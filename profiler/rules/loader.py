@@ -11,6 +11,7 @@ from __future__ import annotations
 import difflib
 import re
 import tomllib
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
@@ -184,7 +185,9 @@ def _pattern(table: _Table, key: str) -> re.Pattern[str] | None:
 
 def _compile(table: _Table, key: str, pattern: str) -> re.Pattern[str]:
     try:
-        return re.compile(pattern)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # "[[" is read as today's Python reads it
+            return re.compile(pattern)
     except (re.error, RecursionError, OverflowError) as error:
         table.fail(key, f"'{key}' is no regular expression: {error} in '{pattern}'")
 
