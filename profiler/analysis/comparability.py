@@ -62,6 +62,7 @@ _FACTS = (
 def fact_warnings(baseline: ArmCosts, candidate: ArmCosts) -> list[ReportWarning]:
     """One warning per recorded fact that is known in both arms and differs; truncation, event and analysis options too."""
     infos = (*baseline.infos, *baseline.plain), (*candidate.infos, *candidate.plain)
+    both_profiled = bool(baseline.infos and candidate.infos)
     found = [
         warning
         for warning in (
@@ -69,7 +70,7 @@ def fact_warnings(baseline: ArmCosts, candidate: ArmCosts) -> list[ReportWarning
             _different(baseline.phase, candidate.phase, "phase-differs", "phase"),
             _different(baseline.rules, candidate.rules, "rules-differ", "rule sets"),
         )
-        if warning is not None
+        if warning is not None and both_profiled
     ]
     for fact in _FACTS:
         values = tuple({fact.read(info) for info in arm} - {""} for arm in infos)
@@ -100,7 +101,9 @@ def naming_warning(baseline: ArmCosts, candidate: ArmCosts) -> ReportWarning | N
             f"debug information covers {_percent(own[0])} of {baseline.name}'s own code and {_percent(own[1])} of "
             f"{candidate.name}'s: inline frames are known in one arm only"
         )
-        return ReportWarning("debug-info-differs", message, "build both arms with the same debug information (debug = 1, -g1)")
+        return ReportWarning(
+            "debug-info-differs", message, "build both arms with the same debug information (debug = 1; gcc, clang: -g)"
+        )
     partial = baseline.quality.partial_names, candidate.quality.partial_names
     kinds = tuple({info.program.debug_info for info in arm.infos} - {""} for arm in (baseline, candidate))
     is_known_alike = bool(kinds[0]) and kinds[0] == kinds[1]

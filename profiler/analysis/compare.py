@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from profiler.analysis.arm_warnings import arm_warnings, profiling_cost
 from profiler.analysis.comparability import distinct, fact_warnings, matching_warnings, naming_warning, untestable_reason
 from profiler.analysis.compare_metrics import compare_metrics
@@ -54,7 +56,7 @@ def compare_arms(baseline: ArmCosts, candidates: Sequence[ArmCosts], options: Co
 def _compare(
     baseline: ArmCosts, candidate: ArmCosts, options: CompareOptions
 ) -> tuple[CandidateComparison, list[ReportWarning]]:
-    if baseline.unit != candidate.unit:
+    if baseline.infos and candidate.infos and baseline.unit != candidate.unit:
         raise AnalysisError(
             f"{baseline.name} counts {baseline.event} in {baseline.unit} and {candidate.name} {candidate.event} in "
             f"{candidate.unit}: choose one event that both arms have with --event"
@@ -95,10 +97,18 @@ def _families(
 
 
 def _table(arm: ArmCosts, dimension: str) -> CostTable:
+    if not arm.infos:
+        return _empty_table(dimension)
     table = arm.tables.get(dimension)
     if table is None:
         raise UsageError(f"{arm.name} has no rows by {dimension!r}; there are: {', '.join(sorted(arm.tables))}")
     return table
+
+
+def _empty_table(dimension: str) -> CostTable:
+    """Of an arm without profiled runs."""
+    no_rows = np.zeros((0, 0), dtype=np.int64)
+    return CostTable(dimension, (), (), no_rows, no_rows, no_rows, np.zeros(0, dtype=np.int64))
 
 
 def _test_kind(matching: Matching) -> TestKind:

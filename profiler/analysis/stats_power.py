@@ -55,7 +55,8 @@ def power_of(noncentrality: FloatColumn, degrees: FloatColumn, family: int) -> F
     critical = _critical(degrees, family)
     # Far beyond the critical value the power is 1 but for rounding, and the distribution's series fail.
     shift = np.minimum(noncentrality, 3 * critical + 20)
-    return 1 - np.nan_to_num(special.nctdtr(degrees, shift, critical), nan=0.0)
+    missed: FloatColumn = np.nan_to_num(special.nctdtr(degrees, shift, critical), nan=0.0)
+    return 1 - missed
 
 
 def runs_needed(effect: FloatColumn, noise: NoiseVariance, family: int) -> Int64Column:

@@ -112,6 +112,18 @@ def test_the_cost_of_profiling_is_a_value_and_warns_when_large() -> None:
     ]
 
 
+def test_arms_that_were_never_profiled_are_compared_by_their_times() -> None:
+    baseline, candidate = (
+        replace(timed(name, wall), infos=(), tables={}, unit=unit, event=unit)
+        for name, wall, unit in (("a", [100, 102, 98, 100], "ns"), ("b", [90, 92, 89, 89], ""))
+    )
+    comparison = compare_arms(baseline, [candidate], CompareOptions())
+    compared = comparison.candidates[0]
+    assert (compared.rows, compared.runs, comparison.baseline_runs) == ((), 4, 4)
+    assert [metric.row.verdict for metric in compared.metrics] == [Verdict.FASTER] * 3
+    assert comparison.warnings == ()
+
+
 def test_arms_without_both_kinds_of_runs_have_no_cost_of_profiling() -> None:
     only_profiled: Any = replace(timed("a", [100, 200]), plain=())
     assert compare_arms(only_profiled, [only_profiled], CompareOptions()).profiling_costs == ()

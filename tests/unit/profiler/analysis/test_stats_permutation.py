@@ -55,19 +55,31 @@ def test_splits_agree_with_scipy(seed: int, runs: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("blocks", "family", "is_given"), [(5, 1, False), (6, 1, True), (6, 2, False), (7, 3, True), (18, 1, False)]
+    ("blocks", "family", "is_given"), [(5, 1, False), (6, 1, True), (6, 2, False), (7, 3, True), (24, 1, True), (25, 1, False)]
 )
 def test_sign_flips_only_where_they_can_decide(blocks: int, family: int, is_given: bool) -> None:
-    # The smallest p is 2 / 2^blocks: 0.0625, 0.03125 > 0.025, 0.015625 <= 0.0167; beyond 17 blocks nothing is enumerated.
+    # The smallest p is 2 / 2^blocks: 0.0625, 0.03125 > 0.025, 0.015625 <= 0.0167; beyond 24 blocks nothing is counted.
     assert (sign_flip_p(np.ones((1, blocks)), family) is not None) == is_given
 
 
 @pytest.mark.parametrize(
-    ("runs", "family", "is_given"), [(3, 1, False), (4, 1, True), (4, 2, False), (5, 6, True), (11, 1, False)]
+    ("runs", "family", "is_given"), [(3, 1, False), (4, 1, True), (4, 2, False), (5, 6, True), (12, 1, True), (13, 1, False)]
 )
 def test_splits_only_where_they_can_decide(runs: int, family: int, is_given: bool) -> None:
-    # The smallest p is 2 / C(2 runs, runs): 2/20, 2/70 = 0.0286 > 0.025, 2/252 = 0.0079 <= 0.0083; then too many patterns.
+    # The smallest p is 2 / C(2 runs, runs): 2/20, 2/70 = 0.0286 > 0.025, 2/252 = 0.0079 <= 0.0083; too many beyond 24.
     assert (two_sample_p(np.zeros((1, runs)), np.ones((1, runs)), family) is not None) == is_given
+
+
+@pytest.mark.parametrize("sizes", [(3, 9), (9, 3), (4, 5), (1, 11)])
+def test_splits_of_unequal_arms_by_counting(sizes: tuple[int, int]) -> None:
+    pooled = np.random.default_rng(sizes).integers(0, 8, sum(sizes)).astype(float)
+    candidate, baseline = pooled[: sizes[1]], pooled[sizes[1] :]
+    centre = pooled.mean()
+    observed = abs(candidate.sum() - sizes[1] * centre)
+    sums = [abs(sum(split) - sizes[1] * centre) for split in combinations(pooled.tolist(), sizes[1])]
+    expected = sum(total >= observed - 1e-9 for total in sums) / len(sums)
+    found = two_sample_p(baseline[np.newaxis], candidate[np.newaxis], 1)
+    assert found is None if sizes == (1, 11) else p_of(found) == [expected]
 
 
 def test_equal_values_everywhere_give_1() -> None:
