@@ -64,6 +64,15 @@ class CodeRules:
             rows = self._pages.rows(dso, lookup_offset)
         return rows
 
+    def rows_at_exact_address(self, dso: Int32Column, offset: UInt64Column) -> Int32Column:
+        """As ``rows``, for frames that are not callers: a thread that is in a system call stands behind its ``syscall``
+        instruction, which may be the last one that rules cover (that of the signal trampoline is)."""
+        rows = self.rows(dso, offset)
+        without = np.flatnonzero((rows == NO_RULES) & (dso >= 0))
+        if len(without):
+            rows[without] = self.rows(dso[without], offset[without] - np.uint64(1))
+        return rows
+
     def uses_frame_pointer(self, dso: Int32Column, lookup_offset: UInt64Column) -> BoolColumn:
         """Is the CFA there computed from RBP; False where there is no rule."""
         rows = self.rows(dso, lookup_offset)

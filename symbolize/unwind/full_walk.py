@@ -73,6 +73,8 @@ class FullWalk:
         back = frames.is_caller.astype(np.uint64)
         dso, lookup = self._map.resolve(frames.address_space, pc - back)
         row = self._code.rows(dso, lookup)
+        exact = np.flatnonzero(~frames.is_caller)
+        row[exact] = self._code.rows_at_exact_address(dso[exact], lookup[exact])
         # The kernel pushes the address of the signal trampoline's first instruction, which no call precedes.
         is_return_address = frames.is_caller & ~self._code.columns().is_signal_frame[row]
         levels.add(Level(depth, frames.sample, dso, np.where(dso >= 0, lookup + back, pc), is_return_address))

@@ -86,7 +86,8 @@ class QuickWalk:
         offset = np.where(dso >= 0, lookup + back, frames.pc)
         is_return_address = np.full(len(dso), frames.depth > 0)
         levels.add(Level(frames.depth, frames.sample, dso, offset, is_return_address))
-        step = self._apply_rules(frames, self._code.rows(dso, lookup))
+        rows = self._code.rows if frames.depth else self._code.rows_at_exact_address
+        step = self._apply_rules(frames, rows(dso, lookup))
         without = np.flatnonzero(step.row == NO_RULES)
         if len(without):
             self._fall_back(frames, step, dso, lookup, without)
