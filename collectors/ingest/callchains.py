@@ -13,7 +13,7 @@ from collectors.ingest.address_spaces import MappingTable
 from collectors.ingest.frame_lists import FrameLists
 from collectors.ingest.interner import Interner
 from collectors.ingest.places import Places
-from collectors.ingest.ragged import row_positions
+from collectors.ingest.ragged import reversed_positions, row_positions
 from collectors.perf_data import spec
 from collectors.perf_data.sample_fields import SampleFields
 from profiler.model.arrays import BoolColumn, Int32Column, Int64Column, UInt8Column, UInt64Column
@@ -31,8 +31,8 @@ _GUEST_MARKERS = np.array([2**64 - 2048, 2**64 - 2176, 2**64 - 2560], np.uint64)
 
 @dataclass(frozen=True, slots=True)
 class AddressLists:
-    """Addresses of n samples, leaf first, markers removed; ``is_return_address`` per address.  ``mode`` (``CpuMode``) is
-    ``None`` where the address itself tells: its upper half is the kernel's."""
+    """Addresses of n samples, outermost first, markers removed; ``is_return_address`` per address.  ``mode`` (``CpuMode``)
+    is ``None`` where the address itself tells: its upper half is the kernel's."""
 
     addresses: UInt64Column
     start: Int64Column
@@ -50,37 +50,37 @@ def chain_addresses(fields: SampleFields, is_kernel_high: bool) -> AddressLists:
     needs_mode = not is_kernel_high or bool(np.isin(head[has_marker], _GUEST_MARKERS).any())
     if not needs_mode:
         first, length = first + has_marker, length - has_marker
-    positions, start = row_positions(first, length)
+    positions, start = reversed_positions(first, length)
     raw = fields.words[positions]
     markers = np.flatnonzero(raw >= _MARKER)
+    mode = None
     if needs_mode or np.isin(raw[markers], _GUEST_MARKERS).any():
-        return _with_modes(raw, start, markers)
+        mode = _modes(raw, start, markers)
     is_return_address = np.ones(len(raw), np.bool_)
-    is_return_address[start[:-1][length > 0]] = False
-    behind = markers[markers + 1 < len(raw)] + 1
-    is_return_address[behind] = False
+    is_return_address[start[1:][length > 0] - 1] = False
+    # What a marker introduces stands before it here: the innermost address of that mode.
+    is_return_address[markers[markers > 0] - 1] = False
     if len(markers):
         keep = np.ones(len(raw), np.bool_)
         keep[markers] = False
         raw, is_return_address = raw[keep], is_return_address[keep]
+        mode = None if mode is None else mode[keep]
         start = start - np.searchsorted(markers, start)
-    return AddressLists(raw, start, is_return_address, None)
+    return AddressLists(raw, start, is_return_address, mode)
 
 
-def _with_modes(raw: UInt64Column, start: Int64Column, markers: Int64Column) -> AddressLists:
-    """For 32-bit kernels and guests: the mode of every address by the marker before it."""
+def _modes(raw: UInt64Column, start: Int64Column, markers: Int64Column) -> UInt8Column:
+    """For 32-bit kernels and guests: the mode of every address by the marker that introduced it, else by its half."""
+    mode = np.where(raw >= _KERNEL_HALF, CpuMode.KERNEL, CpuMode.USER).astype(np.uint8)
+    if not len(markers):
+        return mode
     names = raw[markers]
-    guest = np.isin(names, _GUEST_MARKERS)
-    kernel = names == np.uint64(spec.PERF_CONTEXT_KERNEL)
-    marker_mode = np.where(guest, CpuMode.GUEST, np.where(kernel, CpuMode.KERNEL, CpuMode.USER)).astype(np.uint8)
-    governing = np.searchsorted(markers, np.arange(len(raw)), "right") - 1
-    mode = marker_mode[np.maximum(governing, 0)] if len(markers) else np.zeros(len(raw), np.uint8)
-    keep = np.ones(len(raw), np.bool_)
-    keep[markers] = False
-    is_return_address = np.ones(len(raw), np.bool_)
-    is_return_address[start[:-1][np.diff(start) > 0]] = False
-    is_return_address[markers[markers + 1 < len(raw)] + 1] = False
-    return AddressLists(raw[keep], start - np.searchsorted(markers, start), is_return_address[keep], mode[keep])
+    is_kernel = names == np.uint64(spec.PERF_CONTEXT_KERNEL)
+    marker_mode = np.where(np.isin(names, _GUEST_MARKERS), CpuMode.GUEST, np.where(is_kernel, CpuMode.KERNEL, CpuMode.USER))
+    governing = np.minimum(np.searchsorted(markers, np.arange(len(raw))), len(markers) - 1)
+    row_end = np.repeat(start[1:], np.diff(start))
+    is_governed = (markers[governing] >= np.arange(len(raw))) & (markers[governing] < row_end)
+    return np.where(is_governed, marker_mode[governing], mode).astype(np.uint8)
 
 
 class AddressResolver:

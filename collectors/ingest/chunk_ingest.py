@@ -91,7 +91,8 @@ class ChunkIngest:
         is_program = (chunk.fields.process_thread & _LOW_HALF) == np.uint64(start.pid & 0xFFFFFFFF)
         before = is_known & is_program & (self._order(chunk) < np.uint64(start.time_ns))
         self.counts.before_exec += int(before.sum())
-        return is_known & ~before
+        kept: BoolColumn = is_known & ~before
+        return kept
 
     def _frames(self, chunk: Chunk, space: Int32Column) -> tuple[FrameLists, UInt8Column]:
         """Frame lists, none of them empty, and the states as far as they are known."""
@@ -105,7 +106,7 @@ class ChunkIngest:
         if layout.has(spec.PERF_SAMPLE_STACK_USER) and layout.has(spec.PERF_SAMPLE_REGS_USER):
             user = self.user_stacks.read(chunk, space)
             kernel = self.resolver.frames(_without_user_part(chains, user.is_unwound), space)
-            frames = joined(kernel, user.frames)
+            frames = joined(user.frames, kernel)
             state = np.where(user.is_unwound, user.state, UNDECIDED).astype(np.uint8)
         else:
             frames = self.resolver.frames(chains, space)
@@ -124,7 +125,7 @@ class ChunkIngest:
         start = np.arange(count + 1, dtype=np.int64)
         mode = _sample_modes(chunk.fields.misc, addresses)
         lists = AddressLists(addresses, start, np.zeros(count, np.bool_), mode)
-        return self.resolver.frames(lists, space).codes_leaf_first
+        return self.resolver.frames(lists, space).codes_root_first
 
     def _weights(self, chunk: Chunk) -> Int64Column:
         if chunk.layout.has(spec.PERF_SAMPLE_PERIOD):

@@ -12,9 +12,9 @@ from profiler.model.arrays import Int32Column, Int64Column
 
 @dataclass(frozen=True, slots=True)
 class FrameLists:
-    """``codes_leaf_first``: frame codes (see ``places``); sample i has ``start[i]:start[i + 1]``, ``start`` being int64[n + 1]."""
+    """``codes_root_first``: frame codes (see ``places``); sample i has ``start[i]:start[i + 1]``.  ``start``: int64[n + 1]."""
 
-    codes_leaf_first: Int32Column
+    codes_root_first: Int32Column
     start: Int64Column
 
     @property
@@ -22,13 +22,12 @@ class FrameLists:
         return np.diff(self.start)
 
 
-def joined(inner: FrameLists, outer: FrameLists) -> FrameLists:
-    """Per sample, the frames of ``inner`` followed by those of ``outer``."""
-    lengths = inner.lengths + outer.lengths
-    start = row_starts(lengths)
+def joined(outer: FrameLists, inner: FrameLists) -> FrameLists:
+    """Per sample, the frames of ``outer`` and, called by them, those of ``inner``."""
+    start = row_starts(outer.lengths + inner.lengths)
     codes = np.empty(int(start[-1]), np.int32)
-    codes[row_positions(start[:-1], inner.lengths)[0]] = inner.codes_leaf_first
-    codes[row_positions(start[:-1] + inner.lengths, outer.lengths)[0]] = outer.codes_leaf_first
+    codes[row_positions(start[:-1], outer.lengths)[0]] = outer.codes_root_first
+    codes[row_positions(start[:-1] + outer.lengths, inner.lengths)[0]] = inner.codes_root_first
     return FrameLists(codes, start)
 
 

@@ -12,7 +12,7 @@ from collectors.ingest.callchains import AddressResolver
 from collectors.ingest.capture_facts import completed_info, events_of
 from collectors.ingest.chunk_ingest import ChunkIngest, ProgramStart
 from collectors.ingest.dso_table import DsoTable
-from collectors.ingest.frame_builder import BuiltFrames, KernelFrames, KernelNames, build_frames
+from collectors.ingest.frame_builder import KernelFrames, KernelNames, build_frames
 from collectors.ingest.group_reads import CounterGains
 from collectors.ingest.places import Places
 from collectors.ingest.quality_counts import IngestCounts, capture_quality, unmapped_count
@@ -25,14 +25,12 @@ from collectors.perf_data import spec
 from collectors.perf_data.reader import Recording
 from collectors.perf_data.record_index import RecordIndex
 from collectors.perf_data.side_band import SideBand
-from profiler.model.arrays import Int32Column, UInt8Column, frozen
+from profiler.model.arrays import Int32Column, UInt8Column
 from profiler.model.capture import Capture
 from profiler.model.dso import Dso
-from profiler.model.frame_table import FrameTable
 from profiler.model.run import CaptureInfo, RunMode
 from profiler.model.sample_table import SampleTable
 from profiler.model.stack_table import StackTable
-from profiler.model.thread_table import ThreadTable
 from symbolize.elf.image import ElfImage
 from symbolize.unwind.unwinder import Unwinder
 

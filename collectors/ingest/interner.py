@@ -79,7 +79,9 @@ class Interner:
         return numbers, new_keys
 
     def _first_slot(self, keys: UInt64Column) -> Int64Column:
-        return ((keys * _GOLDEN) >> np.uint64(64 - self._bits)).astype(np.int64)
+        slot = keys * _GOLDEN
+        slot >>= np.uint64(64 - self._bits)
+        return slot.view(np.int64)
 
     def _grow(self) -> None:
         while self._count * 2 > 1 << self._bits:

@@ -20,3 +20,11 @@ def row_positions(first: Int64Column, lengths: Int64Column) -> tuple[Int64Column
     positions = np.repeat(first - starts[:-1], lengths)
     positions += np.arange(len(positions))
     return positions, starts
+
+
+def reversed_positions(first: Int64Column, lengths: Int64Column) -> tuple[Int64Column, Int64Column]:
+    """``row_positions`` with every row from its last element to its first."""
+    starts = row_starts(lengths)
+    positions = np.repeat(first + lengths - 1 + starts[:-1], lengths)
+    positions -= np.arange(len(positions))
+    return positions, starts

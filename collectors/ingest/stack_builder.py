@@ -1,8 +1,8 @@
 """The prefix tree of all stacks, built from batches of frame lists.
 
-Every node (a stack, or the outer part of one) is known by a 64-bit hash of its frames and their positions, counted from the
-outermost.  The hash of an outer part is the running sum, so all nodes of a batch are hashed and looked up at once.  A node
-that was found by its hash is used only after its frames have been compared.
+Every node (a stack, or the outer part of one) is known by a 64-bit hash: the sum over its frames, outermost first, of a random
+factor of the frame times a random factor of its depth.  The hash of an outer part is the running sum, so all nodes of a batch
+are hashed and looked up at once.  A node that was found by its hash is used only after its frames have been compared.
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ from collectors.ingest.ragged import row_positions
 from profiler.model.arrays import BoolColumn, Int32Column, Int64Column, UInt64Column
 from profiler.model.stack_table import depth_levels
 
-_POSITION_BITS = np.uint64(20)
-
 
 @dataclass(frozen=True, slots=True)
 class StackNodes:
@@ -31,11 +29,16 @@ class StackNodes:
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """Frame lists with the hash of every frame (leaf first) and of every whole list."""
+    """``depth``: callers of each frame.  ``sums``: running sum of the hashes of all frames of the batch, lists not set
+    apart.  ``before``: that sum before each list begins."""
 
     lists: FrameLists
-    frame_hash: UInt64Column
-    stack_hash: UInt64Column
+    depth: Int64Column
+    sums: UInt64Column
+    before: UInt64Column
+
+    def stack_hashes(self) -> UInt64Column:
+        return self.sums[self.lists.start[1:] - 1] - self.before
 
 
 class StackBuilder:
@@ -44,6 +47,9 @@ class StackBuilder:
     def __init__(self, mix: Callable[[UInt64Column], UInt64Column] = mixed) -> None:
         self._mix = mix
         self._nodes = Interner()
+        # Random factors of a frame code and of a depth; a node's hash is the sum of their products.
+        self._code_factor = np.zeros(0, np.uint64)
+        self._depth_factor = np.zeros(0, np.uint64)
         self._prefix = np.zeros(1 << 12, np.int32)
         self._frame = np.zeros(1 << 12, np.int32)
         self._count = 0
@@ -52,8 +58,8 @@ class StackBuilder:
     def add(self, lists: FrameLists) -> Int32Column:
         """The node of each list; lists must not be empty."""
         batch = self._hashed(lists)
-        distinct, first, inverse = np.unique(batch.stack_hash, return_index=True, return_inverse=True)
-        nodes = self._find_nodes(distinct)
+        distinct, first, inverse = np.unique(batch.stack_hashes(), return_index=True, return_inverse=True)
+        nodes = self._nodes.find(_usable(distinct))
         is_known = nodes >= 0
         is_known[is_known] = self._is_path(nodes[is_known], lists, first[is_known])
         unknown = np.flatnonzero(~is_known)
@@ -63,75 +69,76 @@ class StackBuilder:
         return result
 
     def _hashed(self, lists: FrameLists) -> _Batch:
-        from_root = np.repeat(lists.start[1:] - 1, lists.lengths)
-        from_root -= np.arange(len(from_root))
-        hashes = lists.codes_leaf_first.astype(np.uint64)
-        hashes <<= _POSITION_BITS
-        hashes |= from_root.view(np.uint64)
-        hashes = self._mix(hashes)
-        return _Batch(lists, hashes, np.add.reduceat(hashes, lists.start[:-1]) if len(hashes) else hashes)
+        depth = row_positions(np.zeros(len(lists.start) - 1, np.int64), lists.lengths)[0]
+        self._code_factor = self._factors(self._code_factor, int(lists.codes_root_first.max(initial=0)), 0)
+        self._depth_factor = self._factors(self._depth_factor, int(lists.lengths.max(initial=0)), 1 << 40)
+        sums = self._code_factor[lists.codes_root_first]
+        sums *= self._depth_factor[depth]
+        np.cumsum(sums, out=sums)
+        before = np.concatenate([np.zeros(1, np.uint64), sums])[lists.start[:-1]]
+        return _Batch(lists, depth, sums, before)
 
-    def _find_nodes(self, hashes: UInt64Column) -> Int32Column:
-        return self._nodes.find(np.maximum(hashes, np.uint64(1)))
+    def _factors(self, factors: UInt64Column, needed: int, salt: int) -> UInt64Column:
+        """Factors for 0 .. ``needed``, the ones at hand kept."""
+        if needed < len(factors):
+            return factors
+        return self._mix(np.arange(salt + 1, salt + 2 * needed + 256, dtype=np.uint64)) | np.uint64(1)
 
     def _is_path(self, nodes: Int32Column, lists: FrameLists, rows: Int64Column) -> BoolColumn:
         """Whether each node's frames are those of the list in that row."""
         good = np.ones(len(nodes), np.bool_)
         going_on = np.arange(len(nodes))
-        position, end = lists.start[:-1][rows], lists.start[1:][rows]
+        position, start = lists.start[1:][rows] - 1, lists.start[:-1][rows]
         while len(going_on):
-            good[going_on] &= self._frame[nodes] == lists.codes_leaf_first[position]
-            nodes, position = self._prefix[nodes], position + 1
-            ended = (nodes < 0) | (position == end)
-            good[going_on[ended]] &= (nodes[ended] < 0) & (position[ended] == end[ended])
-            going_on, nodes, position, end = going_on[~ended], nodes[~ended], position[~ended], end[~ended]
+            good[going_on] &= self._frame[nodes] == lists.codes_root_first[position]
+            nodes, position = self._prefix[nodes], position - 1
+            ended = (nodes < 0) | (position < start)
+            good[going_on[ended]] &= (nodes[ended] < 0) & (position[ended] < start[ended])
+            going_on, nodes, position, start = going_on[~ended], nodes[~ended], position[~ended], start[~ended]
         return good
 
     def _insert(self, batch: _Batch, rows: Int64Column) -> Int32Column:
         """Nodes of the lists in these rows, made where they are missing."""
+        if not len(rows):
+            return np.zeros(0, np.int32)
         lengths = batch.lists.lengths[rows]
-        # Outermost first: positions run backwards through each list.
-        forward, start = row_positions(np.zeros(len(rows), np.int64), lengths)
-        positions = np.repeat(batch.lists.start[1:][rows] - 1, lengths) - forward
-        hashes = np.cumsum(batch.frame_hash[positions])
-        before = np.concatenate([np.zeros(1, np.uint64), hashes])[start[:-1]]
-        hashes -= np.repeat(before, lengths)
-        np.maximum(hashes, np.uint64(1), out=hashes)
-        frames = batch.lists.codes_leaf_first[positions]
+        positions, start = row_positions(batch.lists.start[:-1][rows], lengths)
+        frames = batch.lists.codes_root_first[positions]
+        hashes = _usable(batch.sums[positions] - np.repeat(batch.before[rows], lengths))
         nodes = self._nodes.find(hashes)
         missing = np.flatnonzero(nodes < 0)
         if len(missing):
-            nodes[missing] = self._number(hashes, missing, forward)
+            nodes[missing] = self._number(hashes[missing], batch.depth[positions[missing]])
         prefixes = np.empty(len(nodes), np.int32)
         prefixes[1:] = nodes[:-1]
         prefixes[start[:-1]] = -1
         if len(missing):
-            self._store(nodes, prefixes, frames)
-        is_right = (self._frame[nodes] == frames) & (self._prefix[nodes] == prefixes)
+            self._store(nodes[missing], prefixes[missing], frames[missing])
+        is_right = self._frame[nodes] == frames
+        is_right &= self._prefix[nodes] == prefixes
         leaves = nodes[start[1:] - 1]
         if not is_right.all():
-            wrong = np.logical_and.reduceat(is_right, start[:-1])
-            for row in np.flatnonzero(~wrong).tolist():
+            all_right = np.logical_and.reduceat(is_right, start[:-1])
+            for row in np.flatnonzero(~all_right).tolist():
                 leaves[row] = self._exact_path(frames[start[row] : start[row + 1]].tolist())
         return leaves
 
-    def _number(self, hashes: UInt64Column, missing: Int64Column, depth: Int64Column) -> Int32Column:
-        """Numbers the missing nodes, callers before callees."""
-        new, first, inverse = np.unique(hashes[missing], return_index=True, return_inverse=True)
-        order = np.argsort(depth[missing[first]].astype(np.uint16), kind="stable")
+    def _number(self, hashes: UInt64Column, depth: Int64Column) -> Int32Column:
+        """Numbers missing nodes, callers before callees."""
+        new, first, inverse = np.unique(hashes, return_index=True, return_inverse=True)
+        order = np.argsort(depth[first].astype(np.uint16), kind="stable")
         rank = np.empty(len(new), np.int32)
         rank[order] = self._nodes.add(new[order])
         return rank[inverse]
 
     def _store(self, nodes: Int32Column, prefixes: Int32Column, frames: Int32Column) -> None:
-        """Writes the rows of the nodes that are new; of several writers of one row any will do, as all are checked."""
-        new = nodes >= self._count
+        """Writes the rows of new nodes; of several writers of one row any will do, as all are checked."""
         self._count = len(self._nodes)
         if self._count > len(self._prefix):
             more = np.zeros(max(self._count, 2 * len(self._prefix)) - len(self._prefix), np.int32)
             self._prefix, self._frame = np.concatenate([self._prefix, more]), np.concatenate([self._frame, more])
-        self._prefix[nodes[new]] = prefixes[new]
-        self._frame[nodes[new]] = frames[new]
+        self._prefix[nodes] = prefixes
+        self._frame[nodes] = frames
 
     def _resolve_collisions(self, lists: FrameLists, nodes: Int32Column, first: Int64Column, inverse: Int64Column) -> None:
         """Compares every list with the first one of the same hash and corrects ``nodes`` where they differ."""
@@ -143,10 +150,10 @@ class StackBuilder:
         positions, start = row_positions(lists.start[:-1][repeated[same]], lengths[repeated[same]])
         models = row_positions(lists.start[:-1][model[same]], lengths[repeated[same]])[0]
         if len(same):
-            unequal = lists.codes_leaf_first[positions] != lists.codes_leaf_first[models]
+            unequal = lists.codes_root_first[positions] != lists.codes_root_first[models]
             differs[same] = np.logical_or.reduceat(unequal, start[:-1])
         for row in repeated[differs].tolist():
-            nodes[row] = self._exact_path(lists.codes_leaf_first[lists.start[row] : lists.start[row + 1]][::-1].tolist())
+            nodes[row] = self._exact_path(lists.codes_root_first[lists.start[row] : lists.start[row + 1]].tolist())
 
     def _exact_path(self, frames_root_first: list[int]) -> int:
         """The node of a stack whose hash is taken by another one, looked up by the frames themselves."""
@@ -182,3 +189,8 @@ class StackBuilder:
         order = np.concatenate(depth_levels(number[prefix[kept]]))
         number[kept[order]] = np.arange(len(kept), dtype=np.int32)
         return StackNodes(number[prefix[kept[order]]], frame[kept[order]]), number[leaves]
+
+
+def _usable(hashes: UInt64Column) -> UInt64Column:
+    """Hashes as keys of an interner, which cannot hold 0."""
+    return np.maximum(hashes, np.uint64(1))

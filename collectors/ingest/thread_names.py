@@ -53,8 +53,8 @@ def name_timeline(side_band: SideBand, strings: StringTable) -> Timeline:
     """The name (string number) of every thread at every time.  A new thread has the name of the thread that made it."""
     names = _ThreadNames(strings)
     names.set(0, 0, 0, strings.number(_SWAPPER))
-    record: CommRecord | ForkRecord
-    for record in sorted([*side_band.comms, *side_band.forks], key=lambda record: record[:2]):
+    records: list[CommRecord | ForkRecord] = [*side_band.comms, *side_band.forks]
+    for record in sorted(records, key=lambda record: record[:2]):
         if isinstance(record, CommRecord):
             names.set(record.pid, record.tid, record.time_ns, strings.number(record.name))
         else:
@@ -67,21 +67,41 @@ def name_timeline(side_band: SideBand, strings: StringTable) -> Timeline:
 def thread_table(
     process_threads: UInt64Column, times: UInt64Column, names: Timeline, strings: StringTable
 ) -> tuple[ThreadTable, Int32Column]:
-    """(thread table, row of each sample).  A thread that no record names is called ":tid", a process by its leader."""
+    """(thread table, row of each sample).  ``times`` ascend.  A thread that no record names is called ":tid", a process by
+    its leader."""
+    thread, first = _numbers(process_threads)
+    last = np.zeros(len(first), np.int64)
+    last[thread] = np.arange(len(thread))
+    own, leader = _names_at(process_threads[first], times[first], names)
+    # Most threads are not renamed while they are sampled; for them one look-up answers for all samples.
+    pids = process_threads[first] & _LOW_HALF
+    is_renamed = names.changes_between(process_threads[first], times[first], times[last])
+    is_renamed |= names.changes_between(pids << _THREAD_SHIFT | pids, times[first], times[last])
+    if not is_renamed.any():
+        return _table(process_threads[first], own, leader, strings), thread
+    own, leader = own[thread], leader[thread]
+    renamed = np.flatnonzero(is_renamed[thread])
+    own[renamed], leader[renamed] = _names_at(process_threads[renamed], times[renamed], names)
+    width = len(strings.number_of) + 1
+    rows, first = _numbers(((thread.astype(np.int64) * width + own + 1) * width + leader + 1).astype(np.uint64))
+    return _table(process_threads[first], own[first], leader[first], strings), rows
+
+
+def _names_at(process_threads: UInt64Column, times: UInt64Column, names: Timeline) -> tuple[Int32Column, Int32Column]:
+    """(the thread's own name, its process's name), -1 unknown."""
     own = names.at(process_threads, times)
     pids = process_threads & _LOW_HALF
     leader = names.at(pids << _THREAD_SHIFT | pids, times)
-    leader = np.where(leader < 0, own, leader)
-    width = len(strings.number_of) + 1
-    thread, _ = _numbers(process_threads)
-    rows, first = _numbers(((thread.astype(np.int64) * width + own + 1) * width + leader + 1).astype(np.uint64))
-    tid = (process_threads[first] >> _THREAD_SHIFT).astype(np.uint32).view(np.int32)
-    thread_name = own[first]
-    for row in np.flatnonzero(thread_name < 0).tolist():
+    return own, np.where(leader < 0, own, leader)
+
+
+def _table(process_threads: UInt64Column, own: Int32Column, leader: Int32Column, strings: StringTable) -> ThreadTable:
+    pid = (process_threads & _LOW_HALF).astype(np.uint32).view(np.int32)
+    tid = (process_threads >> _THREAD_SHIFT).astype(np.uint32).view(np.int32)
+    thread_name = own.copy()
+    for row in np.flatnonzero(own < 0).tolist():
         thread_name[row] = strings.number(f":{int(tid[row])}")
-    process_name = np.where(leader[first] < 0, thread_name, leader[first])
-    table = ThreadTable(pids[first].astype(np.uint32).view(np.int32), tid, process_name.astype(np.int32), thread_name)
-    return table, rows
+    return ThreadTable(pid, tid, np.where(leader < 0, thread_name, leader).astype(np.int32), thread_name)
 
 
 def _numbers(values: UInt64Column) -> tuple[Int32Column, Int64Column]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from profiler.model.arrays import Int32Column, Int64Column, UInt64Column
+from profiler.model.arrays import BoolColumn, Int32Column, Int64Column, UInt64Column
 
 
 class Timeline:
@@ -31,7 +31,23 @@ class Timeline:
         """The value of each key at each time, -1 for a key that never appears."""
         if not len(self._keys):
             return np.full(len(keys), -1, np.int32)
+        if len(keys) and (keys == keys[0]).all():
+            span = np.array([times.min(), times.max()])
+            first, last = self._changes_at(np.full(2, keys[0]), span).tolist()
+            if first == last:
+                return np.full(len(keys), self._values[first] if first >= 0 else -1, np.int32)
+        change = self._changes_at(keys, times)
+        return np.where(change >= 0, self._values[change], np.int32(-1))
+
+    def _changes_at(self, keys: UInt64Column, times: UInt64Column) -> Int64Column:
+        """Row of the change in force, -1 for unknown keys."""
         rank = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
         moment = rank * self._width + np.searchsorted(self._times, times, "right")
         change = np.maximum(np.searchsorted(self._moments, moment, "right") - 1, self._first[rank])
-        return np.where(self._keys[rank] == keys, self._values[change], np.int32(-1))
+        return np.where(self._keys[rank] == keys, change, -1)
+
+    def changes_between(self, keys: UInt64Column, first: UInt64Column, last: UInt64Column) -> BoolColumn:
+        """Whether another change is in force at ``last`` than at ``first``."""
+        if not len(self._keys):
+            return np.zeros(len(keys), np.bool_)
+        return self._changes_at(keys, first) != self._changes_at(keys, last)

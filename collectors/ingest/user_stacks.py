@@ -9,7 +9,7 @@ import numpy as np
 from collectors.ingest.address_spaces import MappingTable
 from collectors.ingest.frame_lists import FrameLists
 from collectors.ingest.places import Places
-from collectors.ingest.ragged import row_starts
+from collectors.ingest.ragged import reversed_positions, row_starts
 from collectors.perf_data.reader import Chunk
 from profiler.model.arrays import BoolColumn, Int32Column, Int64Column, UInt8Column
 from profiler.model.sample_table import StackState
@@ -67,7 +67,9 @@ class UserStackReader:
         lengths = np.zeros(count, np.int64)
         lengths[rows] = np.diff(unwound.frame_start)
         state[rows] = self._state_of_end[unwound.end_reason]
-        return UserStacks(FrameLists(places * 2 + unwound.is_return_address, row_starts(lengths)), is_unwound, state)
+        leaf_first = places * 2 + unwound.is_return_address
+        positions, _ = reversed_positions(unwound.frame_start[:-1], np.diff(unwound.frame_start))
+        return UserStacks(FrameLists(leaf_first[positions], row_starts(lengths)), is_unwound, state)
 
     def _dumps(self, chunk: Chunk, rows: Int64Column, space: Int32Column) -> StackDumps:
         fields, mask = chunk.fields, chunk.layout.user_registers

@@ -45,11 +45,13 @@ def index_records(source: ByteSource, header: FileHeader, trailers: Trailers) ->
         records, following = _whole_records(view, position)
         if not len(records.start):
             break
-        types = (records.header & np.uint64(0xFFFFFFFF)).astype(np.int64)
-        _refuse_compressed(source.name, records, types)
+        is_sample = (records.header & np.uint64(0xFFFFFFFF)) == np.uint64(spec.PERF_RECORD_SAMPLE)
+        samples.append(records.start[is_sample] + position)
+        others = records.rows(np.flatnonzero(~is_sample))
+        types = (others.header & np.uint64(0xFFFFFFFF)).astype(np.int64)
+        _refuse_compressed(source.name, others, types)
         counts.update(dict(zip(*(part.tolist() for part in np.unique(types, return_counts=True)), strict=True)))
-        decoder.add(records)
-        samples.append(records.start[types == spec.PERF_RECORD_SAMPLE] + position)
+        decoder.add(others)
         position = following
     is_cut = position < end or header.is_unfinished
     if position < end and not header.is_unfinished:

@@ -221,9 +221,9 @@ def _skip_tail(cursor: FieldCursor, layout: SampleLayout) -> None:
     cursor.skip(sum(layout.has(field) for field in one_word))
     if layout.has(spec.PERF_SAMPLE_REGS_INTR):
         _registers(cursor, layout.interrupt_registers)
-    one_word = (spec.PERF_SAMPLE_PHYS_ADDR, spec.PERF_SAMPLE_CGROUP, spec.PERF_SAMPLE_DATA_PAGE_SIZE,
-                spec.PERF_SAMPLE_CODE_PAGE_SIZE)  # fmt: skip
-    cursor.skip(sum(layout.has(field) for field in one_word))
+    late_word = (spec.PERF_SAMPLE_PHYS_ADDR, spec.PERF_SAMPLE_CGROUP, spec.PERF_SAMPLE_DATA_PAGE_SIZE,
+                 spec.PERF_SAMPLE_CODE_PAGE_SIZE)  # fmt: skip
+    cursor.skip(sum(layout.has(field) for field in late_word))
     if layout.has(spec.PERF_SAMPLE_AUX):
         size_bytes = np.minimum(cursor.word(), np.uint64(1 << 20)).astype(np.int64)
         cursor.skip((size_bytes + 7) // 8)
