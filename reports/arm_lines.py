@@ -15,9 +15,11 @@ _WORTH_A_LINE = 0.001
 
 
 def header_lines(report: ArmReport) -> list[str]:
-    """Arm, runs, event, total per run, phase with its window and the program's own figures, quality."""
+    """Arm, runs, event, total per run, plain and failed runs, phase with its window and the program's own figures, quality."""
     costs = report.costs
     lines = [f"{printable(costs.name)}: {total_per_run(report)}, {counted(report.runs, 'run')}, event {printable(costs.event)}"]
+    if costs.plain:
+        lines.append(plain_runs_line(costs.plain))
     if costs.failed:
         lines.append(f"{counted(len(costs.failed), 'failed run')} left out: {_reasons(costs.failed)}")
     lines.append(f"by {report.dimension}, {costs.view} view, rules {printable(costs.rules)}")
@@ -31,6 +33,15 @@ def total_per_run(report: ArmReport) -> str:
     """ "1,234.5 ms per run", or without "per run" for a single one."""
     text = report.scale.quantity(report.total / report.divisor)
     return text if report.runs == 1 else f"{text} per run"
+
+
+def plain_runs_line(plain: tuple[CaptureInfo, ...]) -> str:
+    """Mean wall and CPU time of the runs without perf: what a user of the program sees."""
+    wall_ns = sum(info.outcome.wall_ns for info in plain) / len(plain)
+    cpu_ns = sum(info.outcome.user_ns + info.outcome.system_ns for info in plain) / len(plain)
+    scale = scale_for([wall_ns, cpu_ns], "ns")
+    mean = " on average" if len(plain) > 1 else ""
+    return f"without perf, {counted(len(plain), 'run')}: wall {scale.quantity(wall_ns)}, CPU {scale.quantity(cpu_ns)}{mean}"
 
 
 def phase_line(costs: ArmCosts) -> str:

@@ -11,7 +11,7 @@ from support.report_values import GOOD_QUALITY, MS, arm_costs, cost_table, no_in
 from profiler.model.comparison import Interval
 from profiler.model.costs import MissingSymbols, OtherFunction, OwnerCell
 from profiler.model.quality import ReportWarning
-from profiler.model.run import Metric
+from profiler.model.run import Metric, RunMode, RunOutcome
 from profiler.model.shares import ShareIntervals
 from reports.arm_report import ArmReport, report_rows
 from reports.terminal_report import render_report
@@ -82,6 +82,15 @@ def test_several_runs_show_means_and_the_program_s_own_figures() -> None:
         "SHA-256     70.0   70.0 %      140\n"
         "other       30.0   30.0 %       60\n"
         "total      100.0  100.0 %      200\n"
+    )
+
+
+def test_runs_without_perf_are_the_headline_times() -> None:
+    outcomes = (RunOutcome(wall_ns=90 * MS, user_ns=70 * MS, system_ns=10 * MS), RunOutcome(wall_ns=110 * MS, user_ns=80 * MS))
+    plain = tuple(replace(run_info(mode=RunMode.PLAIN), outcome=outcome) for outcome in outcomes)
+    report = ArmReport(arm_costs([cost_table({"other": [50]})], plain=plain), "category", no_intervals())
+    assert render_report(report, TerminalStyle(100)).splitlines()[1] == (
+        "without perf, 2 runs: wall 100.0 ms, CPU 80.0 ms on average"
     )
 
 

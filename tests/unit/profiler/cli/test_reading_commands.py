@@ -34,6 +34,7 @@ function = "^tree"
 transparent = true
 function = "^main$"
 """
+RULES_OPTION = ("--rules", "rules.toml")
 BASE = {"main/sha": 60, "main/tree/memmove": 25, "main/tree": 10, "main/odd": 5}
 
 
@@ -43,9 +44,11 @@ def in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     Path("rules.toml").write_text(RULES)
 
 
-def record(arms: dict[str, list[dict[str, int]]], phase: str = "", plain: bool = True) -> Store:
+def record(
+    arms: dict[str, list[dict[str, int]]], phase: str = "", plain: bool = True, directory: Path = Path(".slotscope")
+) -> Store:
     """A session of interleaved arms; one run per entry."""
-    store = open_store(Path(".slotscope"), create=True)
+    store = open_store(directory, create=True)
     session = store.begin_session(SessionStart("2026-03-01T10:00:00+00:00", "h", ("epoch",), 1, has_rounds=True))
     for number in range(max(len(runs) for runs in arms.values())):
         for variant, runs in arms.items():
@@ -140,17 +143,18 @@ def test_a_phase_that_matches_nothing(capsys: pytest.CaptureFixture[str]) -> Non
     assert "tree" in err
 
 
-def arms_with_less_hashing() -> dict[str, list[dict[str, int]]]:
+@pytest.fixture(scope="module")
+def less_hashing(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A store in which cand does 100 ms less hashing than base, six rounds."""
     noise = [0, 1, -1, 2, -2, 1]
-    return {
-        "base": [scaled(BASE, 600 + n) for n in noise],
-        "cand": [scaled(BASE, 500 + n) for n in reversed(noise)],
-    }
+    directory = tmp_path_factory.mktemp("less-hashing") / "store"
+    arms = {"base": [scaled(BASE, 600 + n) for n in noise], "cand": [scaled(BASE, 500 + n) for n in reversed(noise)]}
+    record(arms, plain=False, directory=directory)
+    return str(directory)
 
 
-def test_compare_json(capsys: pytest.CaptureFixture[str]) -> None:
-    record(arms_with_less_hashing())
-    code, out, err = slotscope(capsys, "compare", "base", "cand", "--rules", "rules.toml", "--format", "json")
+def test_compare_json(less_hashing: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = slotscope(capsys, "--store", less_hashing, "compare", "base", "cand", *RULES_OPTION, "--format", "json")
     assert (code, err) == (0, "")
     document = json.loads(out)
     jsonschema.validate(document, report_schemas.COMPARE)
@@ -165,21 +169,21 @@ def test_compare_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert sum(row["delta"] for row in candidate["rows"]) == pytest.approx(-100 * SAMPLE_NS, abs=1e-3)
 
 
-def test_compare_table_and_markdown(capsys: pytest.CaptureFixture[str]) -> None:
-    record(arms_with_less_hashing())
-    code, out, _ = slotscope(capsys, "compare", "base", "new=cand", "--rules", "rules.toml")
+def test_compare_table_and_markdown(less_hashing: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = slotscope(capsys, "--store", less_hashing, "compare", "base", "new=cand", *RULES_OPTION)
     assert code == 0
     assert out.startswith("new against base: total -100")
     assert "Largest change: hashing -100" in out
-    code, out, _ = slotscope(capsys, "compare", "base", "new=cand", "--rules", "rules.toml", "--format", "markdown")
+    code, out, _ = slotscope(
+        capsys, "--store", less_hashing, "compare", "base", "new=cand", *RULES_OPTION, "--format", "markdown"
+    )
     assert code == 0
     assert out.startswith("### new against base\n\n**new against base: total -100")
     assert "| hashing | 600.2 | 500.2 | -100" in out
 
 
-def test_compare_csv_rows_add_up(capsys: pytest.CaptureFixture[str]) -> None:
-    record(arms_with_less_hashing())
-    _, out, _ = slotscope(capsys, "compare", "base", "cand", "--rules", "rules.toml", "--format", "csv")
+def test_compare_csv_rows_add_up(less_hashing: str, capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = slotscope(capsys, "--store", less_hashing, "compare", "base", "cand", *RULES_OPTION, "--format", "csv")
     lines = list(csv.DictReader(io.StringIO(out)))
     (total,) = [float(line["delta"]) for line in lines if line["kind"] == "total"]
     assert total == pytest.approx(sum(float(line["delta"]) for line in lines if line["kind"] == "row"), abs=1e-3)
@@ -196,20 +200,25 @@ def test_compare_csv_rows_add_up(capsys: pytest.CaptureFixture[str]) -> None:
     ],
 )
 def test_fail_on(
-    order: tuple[str, str], limits: list[str], code: int, message: str, capsys: pytest.CaptureFixture[str]
+    less_hashing: str,
+    order: tuple[str, str],
+    limits: list[str],
+    code: int,
+    message: str,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    record(arms_with_less_hashing())
     options = [argument for limit in limits for argument in ("--fail-on", limit)]
-    found, out, err = slotscope(capsys, "compare", *order, "--rules", "rules.toml", *options)
+    found, out, err = slotscope(capsys, "--store", less_hashing, "compare", *order, *RULES_OPTION, *options)
     assert found == code
     assert err.startswith(message)
     assert err.count("\n") == (1 if message else 0)
     assert "verdict" in out
 
 
-def test_fail_on_a_row_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
-    record(arms_with_less_hashing())
-    code, out, err = slotscope(capsys, "compare", "base", "cand", "--rules", "rules.toml", "--fail-on", "hashin:5")
+def test_fail_on_a_row_that_is_not_there(less_hashing: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = slotscope(
+        capsys, "--store", less_hashing, "compare", "base", "cand", *RULES_OPTION, "--fail-on", "hashin:5"
+    )
     assert (code, out) == (2, "")
     assert "no row or metric 'hashin' in this comparison; nearest: hashing" in err
 

@@ -1,0 +1,61 @@
+"""Selectors to arms: names that tell arms apart, the store that is not needed, and what is said when nothing is there."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from profiler.cli.context import CliContext
+from profiler.cli.load_arms import distinct_names, load_arms, symbol_tools
+from profiler.cli.main import main
+from profiler.errors import FormatError, StoreError, UsageError
+
+
+@pytest.mark.parametrize(
+    ("labels", "selectors", "names"),
+    [
+        (["a", "b"], ["x/a", "x/b"], ("a", "b")),
+        (["perf.data", "perf.data"], ["x/perf.data", "y/perf.data"], ("x/perf.data", "y/perf.data")),
+        (["a", "a", "b"], ["a", "a", "b"], ("a", "a (2)", "b")),
+        (["a"], ["last"], ("a",)),
+    ],
+)
+def test_distinct_names(labels: Sequence[str], selectors: Sequence[str], names: tuple[str, ...]) -> None:
+    assert distinct_names(labels, selectors) == names
+
+
+def load(selector: str, store: Path) -> None:
+    context = CliContext(store, io.StringIO(), io.StringIO())
+    load_arms([selector], context, symbol_tools(()).locator, lambda message: None)
+
+
+def test_an_empty_directory(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no files in this directory"):
+        load(str(tmp_path), tmp_path / "none")
+
+
+def test_a_name_without_a_store(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no such file, and there is no store"):
+        load("base", tmp_path / "none")
+
+
+def test_a_damaged_store_is_no_reason_to_refuse_files(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    store.mkdir()
+    (store / "catalog.sqlite").write_bytes(b"this is no database, it only has the name of one" * 100)
+    recording = tmp_path / "not-a-recording.data"
+    recording.write_bytes(b"x" * 200)
+    for selector in (str(recording), f"label={recording}"):
+        with pytest.raises(FormatError, match=r"not-a-recording\.data"):
+            load(selector, store)
+    with pytest.raises(StoreError):
+        load("base", store)
+
+
+def test_the_store_is_not_made_by_reading(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--store", str(tmp_path / "new"), "report", "last"]) == 2
+    assert capsys.readouterr().err.startswith("slotscope: error: nothing has been recorded yet")
+    assert not (tmp_path / "new").exists()
