@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,31 +17,33 @@ pytestmark = [pytest.mark.perf, pytest.mark.usefixtures("perf")]
 
 Build = Callable[[Variant], Path]
 
-BASE = Variant()
 # What counts as an effect, as a part of the baseline's total; the significance level alone flags one true null in twenty.
 EFFECT = 0.01
 
 
 @pytest.fixture
-def compare(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., dict[str, Any]]:
-    """Records arms through the command line and gives `compare --format json` of the two, by the dimension asked for."""
-    store = str(tmp_path / "store")
+def record(tmp_path: Path) -> Callable[..., None]:
+    """Records arms in turn through the command line."""
 
-    def record(arms: dict[str, Path], runs: int, epochs: int) -> None:
+    def recorded(arms: dict[str, Path], runs: int, epochs: int) -> None:
         variants = [f"--variant={name}={program}" for name, program in arms.items()]
         options = ["--runs", str(runs), "--profile", "same", "--phase", "^phase::"]
         command = ["{binary}", "--mode", "pure", "--epochs", str(epochs)]
-        assert main(["--store", store, "record", *variants, *options, "--", *command]) == 0
+        assert main(["--store", str(tmp_path), "record", *variants, *options, "--", *command]) == 0
 
-    def compared(arms: dict[str, Path], runs: int, epochs: int, dimensions: tuple[str, ...]) -> dict[str, Any]:
-        record(arms, runs, epochs)
+    return recorded
+
+
+@pytest.fixture
+def compare(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., dict[str, Any]]:
+    """`compare --format json` of two arms that were recorded."""
+
+    def compared(baseline: str, candidate: str, dimension: str) -> dict[str, Any]:
         capsys.readouterr()
-        results = {}
-        for dimension in dimensions:
-            options = ["--by", dimension, "--format", "json", "--phase", "^phase::"]
-            assert main(["--store", store, "compare", *arms, *options]) == 0
-            results[dimension] = json.loads(capsys.readouterr().out)
-        return results
+        options = ["--by", dimension, "--format", "json", "--phase", "^phase::"]
+        assert main(["--store", str(tmp_path), "compare", baseline, candidate, *options]) == 0
+        result: dict[str, Any] = json.loads(capsys.readouterr().out)
+        return result
 
     return compared
 
@@ -56,34 +59,43 @@ def flagged(result: dict[str, Any]) -> dict[str, str]:
     }
 
 
+LONG = pytest.mark.full
+
+
 @pytest.mark.parametrize(
-    ("runs", "epochs", "percent"),
-    [(6, 2, 60), pytest.param(10, 4, 25, marks=pytest.mark.full), pytest.param(10, 4, 60, marks=pytest.mark.full)],
+    ("is_portable", "runs", "epochs", "percent"),
+    [
+        pytest.param(False, 6, 2, 60, id="sha-ni"),
+        pytest.param(True, 6, 2, 60, id="portable", marks=LONG),
+        pytest.param(False, 10, 4, 60, id="sha-ni-long", marks=LONG),
+        pytest.param(True, 10, 4, 25, id="portable-long", marks=LONG),
+    ],
 )
-@pytest.mark.parametrize("is_portable", [True, False], ids=["portable", "sha-ni"])
 def test_planted_change_is_found_where_it_is(
-    compare: Callable[..., Any], workload_build: Build, runs: int, epochs: int, percent: int, is_portable: bool
+    record: Callable[..., None],
+    compare: Callable[..., dict[str, Any]],
+    workload_build: Build,
+    is_portable: bool,
+    runs: int,
+    epochs: int,
+    percent: int,
 ) -> None:
-    arms = {
-        "base": workload_build(Variant(portable_sha256=is_portable)),
-        "planted": workload_build(Variant(portable_sha256=is_portable, slower_hash=percent)),
-    }
-    results = compare(arms, runs, epochs, ("category", "function"))
-    assert flagged(results["category"]) == {"SHA-256": "slower"}
-    functions = flagged(results["function"])
+    base = Variant(portable_sha256=is_portable)
+    arms = {"base": workload_build(base), "planted": workload_build(replace(base, slower_hash=percent))}
+    record(arms, runs, epochs)
+    assert flagged(compare("base", "planted", "category")) == {"SHA-256": "slower"}
+    assert flagged(compare("planted", "base", "category")) == {"SHA-256": "faster"}
+    functions = flagged(compare("base", "planted", "function"))
     assert set(functions.values()) == {"slower"}
     assert all(name.startswith("sha256::") for name in functions)
     assert any(name.startswith("sha256::compress_") for name in functions)
 
 
-def test_planted_change_has_the_other_sign_the_other_way_round(compare: Callable[..., Any], workload_build: Build) -> None:
-    arms = {"slow": workload_build(Variant(slower_hash=60)), "base": workload_build(BASE)}
-    assert flagged(compare(arms, 6, 2, ("category",))["category"]) == {"SHA-256": "faster"}
-
-
 @pytest.mark.full
-def test_same_program_twice_shows_nothing(compare: Callable[..., Any], workload_build: Build) -> None:
-    program = workload_build(BASE)
-    results = compare({"first": program, "second": program}, 10, 4, ("category", "function"))
-    assert flagged(results["category"]) == {}
-    assert flagged(results["function"]) == {}
+def test_same_program_twice_shows_nothing(
+    record: Callable[..., None], compare: Callable[..., dict[str, Any]], workload_build: Build
+) -> None:
+    program = workload_build(Variant())
+    record({"first": program, "second": program}, runs=10, epochs=4)
+    assert flagged(compare("first", "second", "category")) == {}
+    assert flagged(compare("first", "second", "function")) == {}
