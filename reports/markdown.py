@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from profiler.model.comparison import CandidateComparison, ComparisonRow, Verdict
 from profiler.model.costs import ArmCosts
@@ -13,6 +14,7 @@ from reports.comparison_report import ComparisonReport, RowsSum, comparison_scal
 from reports.markdown_text import MAX_CHARACTERS, code_block, details, fitting, name, table, text
 from reports.quantities import Scale, probability
 from reports.wording import (
+    Terms,
     delta_text,
     interval_text,
     method_line,
@@ -44,7 +46,7 @@ def render_comparison_markdown(report: ComparisonReport) -> str:
 def _candidate(report: ComparisonReport, candidate: CandidateComparison) -> list[str]:
     comparison = report.comparison
     scale = comparison_scale(comparison, candidate)
-    sentence = result_sentence(candidate, comparison.baseline_name, scale, comparison.unit, comparison.margin)
+    sentence = result_sentence(candidate, comparison.baseline_name, Terms(scale, comparison.unit, comparison.margin))
     method = f"{comparison.event} by {comparison.dimension}; {method_line(candidate, comparison.baseline_runs)}."
     return [
         f"### {name(candidate.name)} against {name(comparison.baseline_name)}",
@@ -69,16 +71,17 @@ def _rows_table(report: ComparisonReport, candidate: CandidateComparison, scale:
         "p adjusted",
         "verdict",
     )
-    lines = [_row(row, scale, comparison.unit, comparison.margin) for row in rows]
+    terms = Terms(scale, comparison.unit, comparison.margin, is_part=True)
+    lines = [_row(row, terms) for row in rows]
     if rest:
         lines.append(_rest_row(rest, scale))
-    total = _row(candidate.total, scale, comparison.unit, comparison.margin)
+    total = _row(candidate.total, replace(terms, is_part=False))
     lines.append(("**total**", *total[1:]))
     return table(headers, lines, frozenset({0, 7}))
 
 
-def _row(row: ComparisonRow, scale: Scale, unit: str, margin: float) -> tuple[str, ...]:
-    verdict = text(verdict_text(row, scale, unit, margin))
+def _row(row: ComparisonRow, terms: Terms) -> tuple[str, ...]:
+    verdict, scale = text(verdict_text(row, terms)), terms.scale
     return (
         name(row.label),
         scale.number(row.baseline.mean),
@@ -101,7 +104,7 @@ def _metrics_table(report: ComparisonReport, candidate: CandidateComparison) -> 
     lines = []
     for metric in candidate.metrics:
         scale = metric_scale(metric)
-        cells = _row(metric.row, scale, metric.unit, report.comparison.margin)
+        cells = _row(metric.row, Terms(scale, metric.unit, report.comparison.margin))
         lines.append(
             (cells[0], text(scale.unit), *cells[1:5], f"{cells[5]} {relative_interval(metric.row)}".strip(), *cells[6:])
         )

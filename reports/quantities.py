@@ -11,6 +11,7 @@ from profiler.model.comparison import Interval
 # A column takes the largest unit in which its largest value still has two digits before the point.
 _TIME_UNITS = ((1e9, "s", 2), (1e6, "ms", 1), (1e3, "µs", 1))
 _COUNT_UNITS = ((1e9, "G", 2), (1e6, "M", 1), (1e3, "k", 1))
+_LARGEST_WRITTEN_OUT = 1e12
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,9 @@ class Scale:
     decimals: int
 
     def number(self, value: float, decimals: int | None = None) -> str:
-        """Without unit; thousands separated by commas; never "-0"."""
+        """Without unit; thousands separated by commas; never "-0"; in powers of ten where there would be too many digits."""
+        if abs(value / self.divisor) >= _LARGEST_WRITTEN_OUT:
+            return f"{value / self.divisor:.4g}"
         digits = self.decimals if decimals is None else decimals
         text = f"{value / self.divisor:,.{digits}f}"
         return text[1:] if text.startswith("-") and not text.strip("-0.,") else text

@@ -12,6 +12,7 @@ from reports.plain_text import printable, shorten_middle
 from reports.quantities import Scale, probability
 from reports.terminal_table import Column, TerminalStyle, render_table, wrap
 from reports.wording import (
+    Terms,
     delta_text,
     interval_text,
     method_line,
@@ -35,11 +36,12 @@ _HEADER_WIDTH = 14
 
 @dataclass(frozen=True, slots=True)
 class _Tested:
-    """A row with the scale and the unit that its column is printed in."""
-
     row: ComparisonRow
-    scale: Scale
-    unit: str
+    terms: Terms
+
+    @property
+    def scale(self) -> Scale:
+        return self.terms.scale
 
 
 def render_comparison(report: ComparisonReport, style: TerminalStyle) -> str:
@@ -56,7 +58,7 @@ def _candidate(report: ComparisonReport, candidate: CandidateComparison, style: 
     scale = comparison_scale(comparison, candidate)
     header = _wrapped(
         [
-            result_sentence(candidate, comparison.baseline_name, scale, comparison.unit, comparison.margin),
+            result_sentence(candidate, comparison.baseline_name, Terms(scale, comparison.unit, comparison.margin)),
             f"{comparison.event} by {comparison.dimension}, {method_line(candidate, comparison.baseline_runs)}",
         ],
         style,
@@ -66,9 +68,12 @@ def _candidate(report: ComparisonReport, candidate: CandidateComparison, style: 
 
 
 def _footnote(tables: Sequence[str], style: TerminalStyle) -> str:
-    """Explains the columns that had room."""
+    """Explains the columns that had room, and what the margin is a part of."""
     headers = {word for rendered in tables for word in rendered.partition("\n")[0].split()}
-    return wrap("; ".join(f"{header}: {meaning}" for header, meaning in _FOOTNOTES.items() if header in headers), style)
+    notes = [f"{header}: {meaning}" for header, meaning in _FOOTNOTES.items() if header in headers]
+    if any("no difference beyond" in rendered for rendered in tables):
+        notes.append("no difference beyond: in rows, a part of the baseline's total")
+    return wrap("; ".join(notes), style)
 
 
 def _wrapped(lines: Sequence[str], style: TerminalStyle) -> str:
@@ -79,14 +84,15 @@ def _rows_table(report: ComparisonReport, candidate: CandidateComparison, style:
     comparison = report.comparison
     rows, rest = shown_rows(candidate, report.limit)
     scale = comparison_scale(comparison, candidate)
-    tested = [_Tested(row, scale, comparison.unit) for row in (*rows, candidate.total)]
+    terms = Terms(scale, comparison.unit, comparison.margin)
+    tested = [_Tested(row, terms) for row in (*rows, candidate.total)]
     labels = _cells([*(row.label for row in rows), "total"], rest, rest.label if rest else "")
     deltas = [delta_text(row.row, scale) for row in tested]
     columns = [
         Column(comparison.dimension, labels, is_text=True, styles=(*("" for _ in labels[1:]), "bold")),
         *_mean_columns(report, candidate, tested, rest),
         Column(f"delta {scale.unit}".rstrip(), _cells(deltas, rest, scale.signed(rest.delta) if rest else "")),
-        *_effect_columns(tested, comparison.margin, rest),
+        *_effect_columns(tested, rest),
     ]
     return render_table(columns, style).rstrip("\n")
 
@@ -94,13 +100,14 @@ def _rows_table(report: ComparisonReport, candidate: CandidateComparison, style:
 def _metrics_table(report: ComparisonReport, candidate: CandidateComparison, style: TerminalStyle) -> str:
     if not candidate.metrics:
         return ""
-    tested = [_Tested(metric.row, metric_scale(metric), metric.unit) for metric in candidate.metrics]
+    margin = report.comparison.margin
+    tested = [_Tested(metric.row, Terms(metric_scale(metric), metric.unit, margin)) for metric in candidate.metrics]
     columns = [
         Column("metric", tuple(row.row.label for row in tested), is_text=True),
         Column("unit", tuple(row.scale.unit for row in tested), keep=90, is_word=True),
         *_mean_columns(report, candidate, tested, None),
         Column("delta", tuple(delta_text(row.row, row.scale) for row in tested)),
-        *_effect_columns(tested, report.comparison.margin, None),
+        *_effect_columns(tested, None),
     ]
     return render_table(columns, style).rstrip("\n")
 
@@ -126,10 +133,10 @@ def _arm_header(name: str) -> str:
     return shorten_middle(printable(name), _HEADER_WIDTH)
 
 
-def _effect_columns(tested: Sequence[_Tested], margin: float, rest: RowsSum | None) -> list[Column]:
+def _effect_columns(tested: Sequence[_Tested], rest: RowsSum | None) -> list[Column]:
     """Interval, change and verdict, then what supports the verdict; empty for the remainder, which is not tested."""
     rows = [row.row for row in tested]
-    verdicts = [verdict_word(row.row, row.unit, margin) for row in tested]
+    verdicts = [verdict_word(row.row, row.terms) for row in tested]
     styles = [_VERDICT_STYLES.get(row.verdict, "") for row in rows]
     numbers = (
         ("p adj", 40, [probability(row.p_adjusted) for row in rows]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 from profiler.model.comparison import CandidateComparison, ComparisonRow, Interval, ProfilingCost, TestKind, Verdict
 from reports.plain_text import printable
@@ -12,15 +13,26 @@ _SINGLE_RUN = "one run: no interval"
 _FACTOR = 2.0  # beyond it a change is given as a factor: "x48 down" says more than "-97.9 %"
 
 
-def verdict_word(row: ComparisonRow, unit: str, margin: float) -> str:
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a row is worded in.  ``scale``: of its values in ``unit``.  ``margin``: differences within this fraction count as
+    none; of the baseline's total for a part of it (``is_part``), else of the row's own baseline."""
+
+    scale: Scale
+    unit: str
+    margin: float
+    is_part: bool = False
+
+
+def verdict_word(row: ComparisonRow, terms: Terms) -> str:
     """The verdict in a table's cell.  Only time gets faster; everything else gets higher or lower."""
     match row.verdict:
         case Verdict.FASTER:
-            return "faster" if unit == "ns" else "lower"
+            return "faster" if terms.unit == "ns" else "lower"
         case Verdict.SLOWER:
-            return "slower" if unit == "ns" else "higher"
+            return "slower" if terms.unit == "ns" else "higher"
         case Verdict.EQUIVALENT:
-            return f"no difference beyond {margin_text(margin)}"
+            return f"no difference beyond {margin_text(terms.margin)}"
         case Verdict.UNDECIDED:
             return "inside noise"
         case Verdict.TOO_FEW_RUNS:
@@ -28,19 +40,24 @@ def verdict_word(row: ComparisonRow, unit: str, margin: float) -> str:
     return "not comparable"
 
 
-def verdict_text(row: ComparisonRow, scale: Scale, unit: str, margin: float) -> str:
+def verdict_text(row: ComparisonRow, terms: Terms) -> str:
     """The verdict with what a reader needs to act on it: the smallest visible effect and the runs that would decide."""
-    text = verdict_word(row, unit, margin)
-    if row.verdict is Verdict.UNDECIDED:
-        details = []
-        if row.visible_effect is not None and math.isfinite(row.visible_effect):
-            details.append(f"visible from {visible_effect_text(row, scale)} {scale.unit}".rstrip())
-        if row.runs_needed is not None:
-            details.append(f"{counted(row.runs_needed, 'run')} per arm to decide the effect seen")
-        if details:
-            text += f" ({', '.join(details)})"
+    text = verdict_word(row, terms)
+    if row.verdict is Verdict.EQUIVALENT and terms.is_part:
+        text += " of the total"
+    if row.verdict is Verdict.UNDECIDED and (details := _noise_details(row, terms.scale)):
+        text += f" ({', '.join(details)})"
     note = note_text(row)
     return f"{text}; {note}" if note else text
+
+
+def _noise_details(row: ComparisonRow, scale: Scale) -> list[str]:
+    details = []
+    if row.visible_effect is not None and math.isfinite(row.visible_effect):
+        details.append(f"visible from {visible_effect_text(row, scale)} {scale.unit}".rstrip())
+    if row.runs_needed is not None:
+        details.append(f"{counted(row.runs_needed, 'run')} per arm to decide the effect seen")
+    return details
 
 
 def note_text(row: ComparisonRow) -> str:
@@ -101,12 +118,12 @@ def effect_text(row: ComparisonRow, scale: Scale) -> str:
     return " ".join(parts) + (f", {change}" if change else "")
 
 
-def result_sentence(candidate: CandidateComparison, baseline_name: str, scale: Scale, unit: str, margin: float) -> str:
+def result_sentence(candidate: CandidateComparison, baseline_name: str, terms: Terms) -> str:
     """One sentence on the total, and one on the row that moved most among those that were decided."""
-    total = candidate.total
+    total, scale = candidate.total, terms.scale
     p_text = probability(total.p_adjusted)
     p_text = f", p {'' if p_text.startswith('<') else '= '}{p_text}" if p_text else ""
-    verdict = verdict_text(total, scale, unit, margin)
+    verdict = verdict_text(total, terms)
     text = (
         f"{printable(candidate.name)} against {printable(baseline_name)}: total {effect_text(total, scale)}{p_text}: {verdict}."
     )

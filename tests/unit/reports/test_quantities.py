@@ -41,6 +41,11 @@ def test_other_units_are_never_called_time() -> None:
     assert scale_for([15_000.0], "").quantity(15_000.0) == "15,000"
 
 
+def test_very_large_numbers_are_powers_of_ten() -> None:
+    assert scale_for([7.614946e18], "").quantity(7.614946e18) == "7.615e+18"
+    assert scale_for([999_999_999_999.0], "").quantity(999_999_999_999.0) == "999,999,999,999"
+
+
 def test_zero_has_no_sign() -> None:
     scale = scale_for([20_000_000], "ns")
     assert scale.number(-1_000) == "0.0"

@@ -7,6 +7,7 @@ from support.report_values import MS, comparison, comparison_row
 from profiler.model.comparison import ComparisonRow, ProfilingCost, Verdict
 from reports.quantities import Scale, scale_for
 from reports.wording import (
+    Terms,
     delta_text,
     effect_text,
     interval_text,
@@ -22,22 +23,27 @@ from reports.wording import (
 MILLISECONDS = scale_for([100 * MS], "ns")
 
 
-def text_of(row: ComparisonRow, unit: str = "ns", margin: float = 0.01) -> str:
-    return verdict_text(row, MILLISECONDS, unit, margin)
+def text_of(row: ComparisonRow, margin: float = 0.01, is_part: bool = False) -> str:
+    return verdict_text(row, Terms(MILLISECONDS, "ns", margin, is_part))
+
+
+def word_of(row: ComparisonRow, unit: str) -> str:
+    return verdict_word(row, Terms(MILLISECONDS, unit, 0.01))
 
 
 def test_only_time_gets_faster() -> None:
     faster = comparison_row("x", [2, 2, 2], [1, 1, 1], Verdict.FASTER)
     slower = comparison_row("x", [1, 1, 1], [2, 2, 2], Verdict.SLOWER)
-    assert [verdict_word(row, "ns", 0.01) for row in (faster, slower)] == ["faster", "slower"]
-    assert [verdict_word(row, "page-faults", 0.01) for row in (faster, slower)] == ["lower", "higher"]
-    assert [verdict_word(row, "", 0.01) for row in (faster, slower)] == ["lower", "higher"]
+    assert [word_of(row, "ns") for row in (faster, slower)] == ["faster", "slower"]
+    assert [word_of(row, "page-faults") for row in (faster, slower)] == ["lower", "higher"]
+    assert [word_of(row, "") for row in (faster, slower)] == ["lower", "higher"]
 
 
 def test_no_difference_names_the_margin() -> None:
     row = comparison_row("x", [1, 1, 1], [1, 1, 1], Verdict.EQUIVALENT)
     assert text_of(row) == "no difference beyond 1 %"
     assert text_of(row, margin=0.025) == "no difference beyond 2.5 %"
+    assert text_of(row, is_part=True) == "no difference beyond 1 % of the total"
 
 
 def test_noise_says_what_these_runs_could_have_shown() -> None:
@@ -101,7 +107,7 @@ def test_result_sentence() -> None:
         "total", [830 * MS] * 3, [731 * MS] * 3, Verdict.FASTER, delta_interval=(-110 * MS, -88 * MS), p=0.00012
     )
     result = comparison(rows, total)
-    sentence = result_sentence(result.candidates[0], "base", scale_for([830 * MS], "ns"), "ns", 0.01)
+    sentence = result_sentence(result.candidates[0], "base", Terms(scale_for([830 * MS], "ns"), "ns", 0.01))
     assert sentence == (
         "cand against base: total -99 ms [-110, -88], -11.9 %, p = 0.0001: faster. "
         "Largest change: SHA-256 -100 ms [-110, -90], -20.0 %."
@@ -124,4 +130,4 @@ def test_profiling_cost() -> None:
 
 def test_scale_without_unit_leaves_no_blank() -> None:
     row = comparison_row("x", [1.0, 2.0], [1.5, 2.5], Verdict.UNDECIDED, visible_effect=0.25)
-    assert verdict_text(row, Scale("", 1.0, 2), "", 0.01) == "inside noise (visible from ±0.25)"
+    assert verdict_text(row, Terms(Scale("", 1.0, 2), "", 0.01)) == "inside noise (visible from ±0.25)"
