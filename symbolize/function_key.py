@@ -24,8 +24,14 @@ _THUNK = re.compile(r"^(?:non-virtual thunk to|virtual thunk to|covariant return
 _NIM = re.compile(r"^([A-Za-z]\w*?)__(?:\w+_u\d+|(?=\w*\d)(?=\w*[a-z])(?=\w*[A-Z])[A-Za-z0-9]{20,24}(?:_\d+)?)$")
 _GO_CLOSURE = re.compile(r"(?<=\.func)\d+(?:\.\d+)*")
 _PLAIN = re.compile(r"[\w:$~]*")
-# In v0 mangling: nested paths and generic instances around a method that a trait itself provides.
-_V0_TRAIT_METHOD = re.compile(r"_R(?:I|N[A-Za-z])*Y")
+# In v0 mangling, behind nested paths and generic instances: a method that a trait itself provides, or the path of a trait's
+# implementation, of which the crate matters.
+_V0_PROVIDED = re.compile(r"_R(?:I|N[A-Za-z])*Y")
+_V0_IMPLEMENTED = re.compile(r"_R(?:I|N[A-Za-z])*X(?:s[0-9A-Za-z]*_)?(?:N[A-Za-z])*C(?:s[0-9A-Za-z]*_)?\d+_?(core|alloc|std)")
+# Crates of the standard library, each built on those before it.
+_STANDARD_CRATES = ("core", "alloc", "std")
+_TYPE_PARAMETER = re.compile(r"[A-Z]\w*(?=::)")
+_PRIMITIVE_TYPES = re.compile(r"bool|char|str|fn|[ui](?:8|16|32|64|128|size)|f(?:16|32|64|128)")
 _MOST_ROUNDS = 10
 
 
@@ -40,12 +46,13 @@ class FunctionKey:
 def function_key(linkage_or_shown_name: str) -> FunctionKey:
     """Key of a mangled or a readable name.
 
-    Total: any text has a key, at worst itself.  ``function_key(k.key).key == k.key``.  A method that a trait provides has the
-    key ``Trait::f``, as in Rust's legacy mangling, where only the v0 linkage name tells it from one of ``T``.
+    Total: any text has a key, at worst itself.  ``function_key(k.key).key == k.key``.  Where a linkage name tells that a method
+    is the trait's own or implemented for all types at once, its key is ``Trait::f``: legacy mangling has no more than that.
     """
-    shown = demangle(linkage_or_shown_name) if linkage_or_shown_name.startswith(MANGLED_PREFIXES) else linkage_or_shown_name
+    is_mangled = linkage_or_shown_name.startswith(MANGLED_PREFIXES)
+    shown = demangle(linkage_or_shown_name) if is_mangled else linkage_or_shown_name
     key, trait_key = _canonical(shown)
-    if trait_key and _V0_TRAIT_METHOD.match(linkage_or_shown_name):
+    if is_mangled and trait_key and _is_for_all_types(linkage_or_shown_name, key):
         key = trait_key
     for _ in range(_MOST_ROUNDS):
         again, _ = _canonical(key)
@@ -53,6 +60,21 @@ def function_key(linkage_or_shown_name: str) -> FunctionKey:
             break
         key = again
     return FunctionKey(key, trait_key)
+
+
+def _is_for_all_types(linkage_name: str, key: str) -> bool:
+    """Whether ``<T as Trait>::f`` does not belong to T: legacy names have a type parameter there, v0 names the type of the
+    instance, which a crate below the type's own crate cannot have known."""
+    if not linkage_name.startswith("_R"):
+        return _TYPE_PARAMETER.match(key) is not None
+    if _V0_PROVIDED.match(linkage_name):
+        return True
+    implemented = _V0_IMPLEMENTED.match(linkage_name)
+    crate, colons, _ = key.partition("::")
+    if implemented is None or not colons or not crate.isidentifier() or _PRIMITIVE_TYPES.fullmatch(crate):
+        return False
+    below = _STANDARD_CRATES.index(implemented[1])
+    return crate not in _STANDARD_CRATES[: below + 1]
 
 
 def _canonical(shown: str) -> tuple[str, str]:

@@ -142,13 +142,15 @@ def _chosen_rows(
     address: UInt64Column, ends: np.ndarray[tuple[int], np.dtype[np.int64]], sections: DwarfSections
 ) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """Rows of the sequences of code that is in the file, in order of address; where one sequence ends at the start of the
-    next, the end comes first."""
+    next, the end comes first, so rows at the very end of their own sequence, which hold for no address, are left out."""
     starts = np.concatenate([[0], ends])[:-1]
-    kept = in_text(sections, address[starts], address[ends - 1])
-    rows = np.flatnonzero(np.repeat(kept, ends - starts))
+    lengths = ends - starts
+    is_end = np.zeros(len(address), np.bool_)
+    is_end[ends - 1] = True
+    is_kept = np.repeat(in_text(sections, address[starts], address[ends - 1]), lengths)
+    is_kept &= is_end | (address < np.repeat(address[ends - 1], lengths))
+    rows = np.flatnonzero(is_kept)
     chosen = address[rows]
     if np.all(chosen[1:] >= chosen[:-1]):
         return rows
-    is_end = np.zeros(len(address), np.bool_)
-    is_end[ends - 1] = True
     return rows[np.lexsort([~is_end[rows], chosen])]
