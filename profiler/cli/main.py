@@ -9,14 +9,14 @@ from __future__ import annotations
 import argparse
 import difflib
 import importlib
-import io
 import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn, Protocol, TextIO, cast
+from typing import NoReturn, Protocol, cast
 
 from profiler.cli.context import STORE_VARIABLE, CliContext, default_store_directory
+from profiler.cli.streams import accept_any_text, silence
 from profiler.errors import SlotscopeError, UsageError
 
 PROGRAM = "slotscope"
@@ -43,8 +43,8 @@ class CommandModule(Protocol):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command; returns its exit code."""
-    _accept_any_text(sys.stdout)
-    _accept_any_text(sys.stderr)
+    accept_any_text(sys.stdout)
+    accept_any_text(sys.stderr)
     try:
         code = _dispatch(list(sys.argv[1:] if argv is None else argv))
         sys.stdout.flush()
@@ -54,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _fail("interrupted", EXIT_INTERRUPTED)
     except BrokenPipeError:
-        _silence(sys.stdout)
+        silence(sys.stdout)
         return EXIT_BROKEN_PIPE
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
@@ -156,31 +156,14 @@ def _check_command(name: str) -> None:
         raise UsageError(f"no command {name!r}: {hint}")
 
 
-def _accept_any_text(stream: TextIO) -> None:
-    """Names may hold characters that the terminal's encoding does not know: shown as escapes instead of an error."""
-    if isinstance(stream, io.TextIOWrapper):
-        stream.reconfigure(errors="backslashreplace")
-
-
 def _fail(message: str, code: int) -> int:
     from reports.plain_text import printable
 
     try:
         print(f"{PROGRAM}: {'' if code == EXIT_INTERRUPTED else 'error: '}{printable(message)}", file=sys.stderr)
     except BrokenPipeError:
-        _silence(sys.stderr)
+        silence(sys.stderr)
     return code
-
-
-def _silence(stream: TextIO) -> None:
-    """What is still buffered goes nowhere, so that the interpreter does not complain at exit."""
-    try:
-        descriptor = stream.fileno()
-    except (OSError, ValueError):
-        return
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, descriptor)
-    os.close(nowhere)
 
 
 if __name__ == "__main__":
