@@ -89,4 +89,6 @@ def call_stacks_frame(stacks: CallStacks) -> pd.DataFrame:
         paths.append(f"{paths[prefix]};{name}" if prefix >= 0 else name)
     weight = stacks.weight.sum(axis=1)
     table = {"stack": paths, "category": [stacks.categories[row] for row in stacks.category.tolist()], "weight": weight}
-    return pd.DataFrame(table)[weight > 0].reset_index(drop=True)
+    frame = pd.DataFrame(table)
+    loaded: pd.DataFrame = frame.loc[weight > 0].reset_index(drop=True)
+    return loaded

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from symbolize.function_key import function_key
 
 from profiler.model.category import Places
 from profiler.model.symbols import Function, NameSource
 from profiler.rules.loader import builtin_names, load_rule_sets
 from profiler.rules.matcher import RuleMatcher
+from symbolize.function_key import function_key
 
 TRANSPARENT, UNMATCHED = "(transparent)", "(unmatched)"
 MATCHER = RuleMatcher(load_rule_sets())

@@ -83,7 +83,7 @@ def test_a_list_of_patterns_means_any_of_them() -> None:
             "r.toml:4: category 'a' differs in 'passthrough' from r.toml:1",
         ),
         (
-            '[[rule]]\ncategory = "a"\nfunction = \'x\'\ngroup = "g"\n[[rule]]\ncategory = "a"\nfunction = \'y\'\ngroup = "h"\n',
+            "[[rule]]\ncategory = 'a'\nunder = 'x'\ngroup = 'g'\n[[rule]]\ncategory = 'a'\nunder = 'y'\ngroup = 'h'\n",
             "r.toml:5: category 'a' has another group in r.toml:1",
         ),
         ("[[rule]]\ncategory = \"a\nfunction = 'x'\n", "r.toml:2: not TOML"),

@@ -1,0 +1,152 @@
+"""The quality verdict: shares by hand, and every threshold from both sides."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from support.attribution import attributed, rules
+from support.profile_from_text import info_of, profile_from_text
+
+from profiler.analysis.arm_quality import QualityVerdict, judge
+from profiler.analysis.run_quality import RunQuality, UnnamedDso, run_quality
+from profiler.model.costs import MissingSymbols
+from profiler.model.quality import CaptureQuality
+from profiler.model.run import ProgramFacts
+from profiler.model.sample_table import StackState
+
+RULES = rules("[[rule]]\ntransparent = true\ndso = '^\\[kernel\\]$'\nfunction = '^irq$|^timer$'\n")
+GOOD = RunQuality(
+    weight=1000,
+    samples=500,
+    by_state=(1000, 0, 0, 0, 0),
+    unresolved=0,
+    folded=0,
+    own=800,
+    own_with_debug=800,
+    partial=0,
+    heaviest_sample=2,
+    unnamed=(),
+)
+
+DRAWN = """
+weight  1            10             100                1000             10000         100000
+state   ok           gap            rootless           truncated        none          ok
+---
+        main@m.c:1   main@m.c:1     main               main             [kernel]!idle  main@m.c:2
+        work@m.c:9   libc.so!?      [kernel]!irq       libc.so!?        .              ?
+        .            .              [kernel]!timer     libc.so!memmove  .              .
+"""
+
+
+def verdict(run: RunQuality = GOOD, recording: CaptureQuality | None = None) -> QualityVerdict:
+    return judge([run], [recording or CaptureQuality(samples=run.samples)])
+
+
+def codes(found: QualityVerdict) -> list[str]:
+    return [warning.code for warning in found.warnings]
+
+
+def test_sums_of_one_run() -> None:
+    found = run_quality(attributed(profile_from_text(DRAWN).symbolized(), RULES))
+    assert (found.weight, found.samples) == (111111, 6)
+    by_state = dict(zip(StackState, found.by_state, strict=True))
+    assert by_state == {
+        StackState.COMPLETE: 100001,
+        StackState.GAP_POSSIBLE: 10,
+        StackState.ROOTLESS: 100,
+        StackState.TRUNCATED: 1000,
+        StackState.NO_USER_STACK: 10000,
+    }
+    assert found.unresolved == 100010
+    assert found.folded == 100
+    assert (found.own, found.own_with_debug) == (100001, 1)
+    assert found.heaviest_sample == 100000
+    reason = "stripped: no symbol table"
+    assert set(found.unnamed) == {UnnamedDso("/bin/libc.so", "", reason, 1010), UnnamedDso("/bin/app", "", reason, 100000)}
+
+
+def test_an_interrupt_in_kernel_code_is_not_folded_into_user_code() -> None:
+    text = "main\n[kernel]!fault\n[kernel]!irq"
+    assert run_quality(attributed(profile_from_text(text).symbolized(), RULES)).folded == 0
+
+
+@pytest.mark.parametrize(
+    ("program", "own"),
+    [
+        (ProgramFacts(path="/bin/libc.so"), 3),
+        (ProgramFacts(path="/elsewhere/app"), 4),  # by the process's name, "app"
+        (ProgramFacts(), 4),
+    ],
+)
+def test_the_program_s_own_executable(program: ProgramFacts, own: int) -> None:
+    drawn = profile_from_text("weight  4  3\n---\nmain  libc.so!memmove", info_of(program=program)).symbolized()
+    assert run_quality(attributed(drawn, RULES)).own == own
+
+
+def test_all_is_well() -> None:
+    found = verdict()
+    assert found.quality.status == "ok"
+    assert found.warnings == ()
+    assert found.missing == ()
+    assert (found.quality.complete, found.quality.own_debug_share) == (1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "status", "expected"),
+    [
+        ({"by_state": (980, 0, 0, 20, 0)}, "ok", []),
+        ({"by_state": (979, 0, 0, 21, 0)}, "warn", ["truncated"]),
+        ({"by_state": (799, 0, 0, 201, 0)}, "failed", ["truncated"]),
+        ({"by_state": (950, 0, 50, 0, 0)}, "ok", []),
+        ({"by_state": (949, 0, 51, 0, 0)}, "warn", ["rootless"]),
+        ({"by_state": (499, 0, 501, 0, 0)}, "failed", ["rootless"]),
+        ({"by_state": (0, 1000, 0, 0, 0)}, "ok", []),
+        ({"by_state": (949, 0, 0, 0, 51)}, "warn", ["no-user-stack"]),
+        ({"unresolved": 50}, "ok", []),
+        ({"unresolved": 51}, "warn", ["unresolved"]),
+        ({"unresolved": 201}, "failed", ["unresolved"]),
+        ({"folded": 50}, "ok", []),
+        ({"folded": 51}, "warn", ["interrupts"]),
+        ({"partial": 201}, "warn", ["partial-names"]),
+        ({"samples": 100, "heaviest_sample": 50}, "ok", []),
+        ({"samples": 100, "heaviest_sample": 51}, "warn", ["heavy-sample"]),
+        ({"samples": 99, "heaviest_sample": 51}, "warn", ["few-samples"]),
+    ],
+)
+def test_thresholds(changes: dict[str, object], status: str, expected: list[str]) -> None:
+    found = verdict(replace(GOOD, **changes))  # type: ignore[arg-type]
+    assert found.quality.status == status
+    assert codes(found) == expected
+    assert all(warning.advice for warning in found.warnings)
+
+
+def test_one_lost_sample_fails_the_arm_and_is_counted() -> None:
+    found = judge([GOOD, GOOD], [CaptureQuality(lost_samples=3), CaptureQuality(lost_samples=4)])
+    assert found.quality.status == "failed"
+    assert found.quality.lost_samples == 7
+    assert found.warnings[0].message == "7 samples were lost while recording (1000 were kept)"
+
+
+def test_throttled_and_unfinished_recordings() -> None:
+    found = verdict(recording=CaptureQuality(throttled=2, is_unfinished=True))
+    assert codes(found) == ["throttled", "unfinished"]
+    assert found.quality.status == "warn"
+
+
+def test_missing_symbols_are_merged_over_runs_heaviest_first() -> None:
+    def unnamed(path: str, weight: int) -> UnnamedDso:
+        return UnnamedDso(path, "ab12", "stripped", weight)
+
+    one = replace(GOOD, unnamed=(unnamed("/b", 100), unnamed("/a", 50), unnamed("/tiny", 1)))
+    two = replace(GOOD, unnamed=(unnamed("/a", 60),))
+    found = judge([one, two], [])
+    assert found.missing == (MissingSymbols("/a", "ab12", 0.055, "stripped"), MissingSymbols("/b", "ab12", 0.05, "stripped"))
+
+
+def test_an_arm_without_samples() -> None:
+    found = judge([], [])
+    assert found.quality.status == "warn"
+    assert codes(found) == ["few-samples"]
+    assert found.quality.own_debug_share == -1.0
+    assert found.quality.complete == 0.0
