@@ -125,13 +125,19 @@ def _apply(row: RuleRow, frames: _Frames, selected: Int64Column, callers: _Frame
     is_undefined = dict(row.rules).get(row.return_register, (RuleKind.UNDEFINED, 0))[0] == RuleKind.UNDEFINED
     status = np.full(count, _GOING_ON, np.uint8)
     status[~is_known | ~cfa_is_readable] = EndReason.DUMP_LIMIT
-    if not row.is_signal_frame:
-        status[cfa_is_readable & (cfa <= frames.registers[:, RSP])] = EndReason.LOOP
+    status[cfa_is_readable & is_known & _leads_back(row, frames, caller)] = EndReason.LOOP
     status[(is_known & (return_address == 0)) | is_undefined] = EndReason.THREAD_ENTRY
     callers.registers[selected] = caller.registers
     callers.known[selected] = caller.known
     callers.is_caller[selected] = not row.is_signal_frame
     return status
+
+
+def _leads_back(row: RuleRow, frames: _Frames, caller: _Caller) -> BoolColumn:
+    """Callers further down the stack than their callees, or equal to them; a signal may have been handled on another stack."""
+    before, after = frames.registers[:, RSP], caller.registers[:, RSP]
+    is_same: BoolColumn = (after == before) & (caller.registers[:, RIP] == frames.registers[:, RIP])
+    return is_same if row.is_signal_frame else is_same | (after < before)
 
 
 def _register(frames: _Frames, number: int) -> UInt64Column | None:

@@ -104,7 +104,7 @@ class QuickWalk:
         return_address, is_readable = frames.dump.read(cfa + rules.return_offset[row])
         is_usable = status == _GOING_ON
         status[is_usable & ~is_readable] = EndReason.DUMP_LIMIT
-        status[is_usable & (cfa <= frames.sp)] = EndReason.LOOP
+        status[is_usable & is_readable & (cfa <= frames.sp)] = EndReason.LOOP
         status[is_usable & (rules.ends_thread[row] | (is_readable & (return_address == 0)))] = EndReason.THREAD_ENTRY
         return _Step(row, status, cfa, return_address, _callers_frame_pointer(frames, rules, row, cfa))
 
