@@ -54,5 +54,7 @@ def test_legacy_and_v0_builds_give_the_same_keys(tmp_path: Path) -> None:
             pytest.skip("this rustc mangles by v0 only")
         symbols = symbolized(program, text_addresses(program, 50_000, seed=4))
         keys.append({each.key for each in symbols.functions if each.key.startswith("app::")})
-    assert {"app::main", "app::tree::Leaf::mixed", "app::tree::Leaf::weight", "app::tree::Pair::weight", "app::total"} <= keys[0]
+    assert {"app::main", "app::tree::Leaf::mixed", "app::tree::Leaf::weight", "app::tree::Pair::weight", "app::total"} <= keys[
+        0
+    ]
     assert keys[0] == keys[1]
