@@ -135,6 +135,16 @@ def test_under_looks_at_frames_further_out_only() -> None:
     assert leaf(text) == ["locks", "other", "update", "locks", "other"]
 
 
+def test_a_frame_is_not_under_itself() -> None:
+    recursive = rules("[[rule]]\ncategory = \"again\"\nfunction = '^f$'\nunder = '^f$'\n")
+    text = """
+    main  main  main   main
+    f     f     f > f  g
+    .     f     .      f
+    """
+    assert categories_of_samples(run_of(text, recursive)) == ["other", "again", "again", "other"]
+
+
 def test_under_reaches_over_any_distance_and_sees_transparent_frames() -> None:
     marked = rules(
         "[[rule]]\ncategory = \"x\"\nfunction = '^f$'\nunder = '^std::'\n[[rule]]\ntransparent = true\nfunction = '^std::'"

@@ -150,7 +150,7 @@ USER_SYMBOLS = {
         "evmone::crypto::secp256k1::mul",
     ],
     "XMSS": ["leansig::signature::verify", "p3_koala_bear::poseidon2::permute"],
-    "proof aggregation": ["lean_vm::execute", "backend::prove"],
+    "proof aggregation": ["lean_vm::execute", "sub_protocols::sumcheck::prove"],
     "database": ["rocksdb::DBImpl::Get(rocksdb::ReadOptions const&)"],
     "network": ["libp2p_gossipsub::behaviour::poll", "snap::compress"],
     "EVM": ["evmone::baseline::execute(evmone::VM&)"],
