@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Protocol
 
 from collectors.ingest.frame_builder import KernelNames
-from collectors.ingest.ingest import IngestEnvironment, ingest_indexed
+from collectors.ingest.ingest import ImageSource, IngestEnvironment, ingest_indexed
 from collectors.ingest.kernel_identity import KernelIdentity, kernel_identity
 from collectors.perf_data.reader import open_recording
 from profiler.errors import FormatError
 from profiler.model.arrays import UInt64Column
 from profiler.model.capture import Capture
 from profiler.model.run import CaptureInfo, RunIdentity, RunMode
-from symbolize.locate import Locator
+
+
+class Locator(ImageSource, Protocol):
+    """What this host offers: binaries, and the symbols of its kernel (``symbolize.locate.Locator``)."""
+
+    def kernel_symbols(self, build_id: bytes, release: str, text_address: int) -> KernelNames | None:
+        """Symbols of the running kernel if it is this one."""
 
 
 def read_recording(path: Path, info: CaptureInfo | None, locator: Locator) -> Capture:

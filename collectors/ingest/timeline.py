@@ -50,4 +50,5 @@ class Timeline:
         """Whether another change is in force at ``last`` than at ``first``."""
         if not len(self._keys):
             return np.zeros(len(keys), np.bool_)
-        return self._changes_at(keys, first) != self._changes_at(keys, last)
+        changed: BoolColumn = self._changes_at(keys, first) != self._changes_at(keys, last)
+        return changed
