@@ -61,7 +61,7 @@ def test_relative_intervals_of_very_noisy_arms(noise_percent: int) -> None:
     for runs in RUNS:
         setting = Setting(runs=runs)
         baseline, candidate = (
-            100 + noise_percent * (values - 100) for values in two_arms(setting, 4000, generator_of("noisy", setting))
+            100 + noise_percent * (values - 100) for values in two_arms(setting, 1500, generator_of("noisy", setting))
         )
         for found in (paired_relative_change(baseline, candidate), welch_relative_change(baseline, candidate)):
-            assert share_that_hold(found, 0.0) >= CLAIMED - rate_error(CLAIMED, 4000)
+            assert share_that_hold(found, 0.0) >= CLAIMED - rate_error(CLAIMED, 1500)

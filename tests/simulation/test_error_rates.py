@@ -118,7 +118,7 @@ def test_clean_series_rarely_have_outliers() -> None:
     assert max(rates.values()) <= 0.035
 
 
-@pytest.mark.parametrize("experiments", [pytest.param(150, id="quick"), pytest.param(4000, id="full", marks=pytest.mark.full)])
+@pytest.mark.parametrize("experiments", [pytest.param(100, id="quick"), pytest.param(4000, id="full", marks=pytest.mark.full)])
 @pytest.mark.parametrize("session", ["s1", "s2"], ids=["paired", "welch"])
 def test_whole_comparisons_of_arms_that_do_not_differ(session: str, experiments: int) -> None:
     """Through ``compare_arms``: sampled categories with their own noise, a run's common factor, and a remainder."""
