@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace, context: CliContext) -> int:
     for variant in sorted({run.summary.variant for run in runs}):
         last = [run for run in runs if run.summary.variant == variant][-1]
         lines += _variant_lines(variant, store.load(last).info)
-    table = _run_table(runs, context) if runs else "no runs\n"
+    table = _run_table(runs, context) + _failure_lines(runs) if runs else "no runs\n"
     context.stdout.write("\n".join(lines) + "\n\n" + table)
     return 0
 
@@ -97,12 +97,19 @@ def _run_table(runs: Sequence[StoredRun], context: CliContext) -> str:
         Column("cpu", tuple(cpu.quantity(summary.user_ns + summary.system_ns) for summary in summaries), keep=8),
         Column("samples", tuple(count(summary.samples) if summary.samples else "" for summary in summaries), keep=7),
         Column("lost", tuple(count(summary.lost_samples) if summary.lost_samples else "" for summary in summaries), keep=6),
-        Column("remark", tuple(_remark(run) for run in runs), is_text=True, keep=10),
+        Column("remark", tuple(_remark(run) for run in runs), is_word=True, keep=10),
     ]
     return render_table(columns, terminal_style(context))
 
 
 def _remark(run: StoredRun) -> str:
     if run.summary.failure:
-        return f"left out: {run.summary.failure}"
+        return "left out"
     return "" if run.round_complete else "its round was cut short"
+
+
+def _failure_lines(runs: Sequence[StoredRun]) -> str:
+    from reports.plain_text import printable
+
+    failed = [run for run in runs if run.summary.failure]
+    return "".join(f"run {run.key.number} is left out: {printable(run.summary.failure)}\n" for run in failed)

@@ -1,0 +1,189 @@
+"""Sessions with an executor that only pretends: what is kept, marked, left out, and when a session stops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+from support.sample_captures import plain_capture, run_info, two_stack_capture
+
+from profiler.errors import CaptureError, UsageError
+from profiler.experiment.plan import ProfilePolicy, RecordPlan, Variant
+from profiler.experiment.preparation import Preparation, PreparedArm
+from profiler.experiment.progress import FinishedRun, SessionSummary
+from profiler.experiment.runner import record_session
+from profiler.experiment.schedule import Schedule, ScheduledRun, make_schedule
+from profiler.model.capture import Capture
+from profiler.model.run import RunMode
+from profiler.store.records import SessionState
+from profiler.store.store import Store, open_store
+
+PLAN = RecordPlan(("true",), (Variant("base"), Variant("tuned")), seed=42, runs=3)
+Script = Callable[[ScheduledRun, str], str]
+
+
+@dataclass
+class FakeExecutor:
+    """``script`` says how a run fails ("" = well) or raises."""
+
+    script: Script
+    directory: Path
+    executed: list[tuple[ScheduledRun, str]] = field(default_factory=list)
+
+    def execute(self, session: str, scheduled: ScheduledRun, arm: PreparedArm) -> Capture:
+        self.executed.append((scheduled, arm.name))
+        failure = self.script(scheduled, arm.name)
+        info = run_info(session, arm.name, scheduled.round, scheduled.mode, scheduled.position)
+        info = replace(info, outcome=replace(info.outcome, failure=failure, output_tail="one\nlast words\n"))
+        if scheduled.mode is RunMode.PLAIN:
+            return plain_capture(info)
+        self.raw_recording.write_bytes(b"raw")
+        return two_stack_capture(replace(info, perf=replace(info.perf, perf_command=("perf",))))
+
+    @property
+    def raw_recording(self) -> Path:
+        return self.directory / "perf.data"
+
+
+@dataclass
+class Notes:
+    """Progress, written down."""
+
+    lines: list[str] = field(default_factory=list)
+    summaries: list[SessionSummary] = field(default_factory=list)
+
+    def session_started(self, session: str, preparation: Preparation, schedule: Schedule) -> None:
+        self.lines.append(f"start {len(schedule)}")
+
+    def run_started(self, scheduled: ScheduledRun, variant: str) -> None:
+        self.lines.append(f"run {variant} {scheduled.mode} {scheduled.round}")
+
+    def run_finished(self, run: FinishedRun) -> None:
+        self.lines.append(f"done {run.variant} {run.outcome.failure or run.samples}")
+
+    def session_ended(self, summary: SessionSummary) -> None:
+        self.summaries.append(summary)
+
+
+@dataclass
+class Stage:
+    store: Store
+    notes: Notes
+    executors: list[FakeExecutor]
+
+    def record(self, plan: RecordPlan, script: Script = lambda *_: "") -> SessionSummary:
+        def make(preparation: Preparation, directory: Path, _: object) -> FakeExecutor:
+            self.executors.append(FakeExecutor(script, directory))
+            return self.executors[-1]
+
+        return record_session(plan, self.store, self.notes, make)
+
+    def stored(self) -> list[tuple[str, str, int, str]]:
+        return [(s.variant, str(s.mode), s.round, s.failure) for s in (run.summary for run in self.store.runs())]
+
+
+@pytest.fixture
+def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
+    monkeypatch.setattr("profiler.experiment.preparation.perf_version", lambda: "6.1")
+    return Stage(open_store(tmp_path / "store", create=True), Notes(), [])
+
+
+def expected_runs(plan: RecordPlan) -> list[tuple[str, str, int, str]]:
+    schedule = make_schedule(len(plan.variants), plan.runs, plan.warmup, plan.profile, plan.seed)
+    return [(plan.variants[run.arm].name, str(run.mode), run.round, "") for runs in schedule.rounds for run in runs]
+
+
+def test_whole_session_in_the_scheduled_order(stage: Stage) -> None:
+    summary = stage.record(PLAN)
+    assert stage.stored() == expected_runs(PLAN)
+    assert len(summary.runs) == 12
+    assert (summary.finished_rounds, summary.state) == (3, SessionState.FINISHED)
+    (session,) = stage.store.sessions()
+    assert (session.name, session.state, session.start.seed) == (summary.session, SessionState.FINISHED, 42)
+    assert all(run.round_complete for run in stage.store.runs())
+    assert stage.notes.lines[0] == "start 12"
+    assert stage.notes.summaries == [summary]
+    assert list((stage.store.directory / "tmp").iterdir()) == []
+
+
+def test_warmups_are_run_but_not_kept(stage: Stage) -> None:
+    stage.record(replace(PLAN, warmup=2, profile=ProfilePolicy.NONE))
+    assert stage.notes.lines[1:9:2] == ["run base plain -1", "run tuned plain -1"] * 2
+    assert len(stage.executors[0].executed) == 4 + 6
+    assert stage.stored() == expected_runs(replace(PLAN, profile=ProfilePolicy.NONE))
+
+
+def test_later_failure_is_kept_and_marked_and_the_session_goes_on(stage: Stage) -> None:
+    summary = stage.record(PLAN, lambda run, name: "exit code 3" if (run.round, name) == (1, "tuned") else "")
+    assert [entry for entry in stage.stored() if entry[3]] == [
+        ("tuned", "plain", 1, "exit code 3"),
+        ("tuned", "profiled", 1, "exit code 3"),
+    ]
+    assert len(stage.stored()) == 12
+    assert summary.state is SessionState.FINISHED
+
+
+def test_first_failure_of_an_arm_stops_the_session(stage: Stage) -> None:
+    with pytest.raises(CaptureError, match="tuned: the first run failed: exit code 3; its last line: last words; nothing more"):
+        stage.record(PLAN, lambda _, name: "exit code 3" if name == "tuned" else "")
+    assert [entry[3] for entry in stage.stored() if entry[0] == "tuned"] == ["exit code 3"]
+    assert len(stage.stored()) <= 2
+    assert stage.store.sessions()[0].state is SessionState.INTERRUPTED
+    assert stage.notes.summaries[0].finished_rounds == 0
+    assert not any(run.round_complete for run in stage.store.runs())
+
+
+def test_failing_warmup_stops_the_session_with_nothing_kept(stage: Stage) -> None:
+    with pytest.raises(CaptureError, match="the first run failed"):
+        stage.record(replace(PLAN, warmup=1), lambda *_: "killed by SIGSEGV")
+    assert stage.stored() == []
+
+
+def test_interrupt_keeps_finished_rounds_and_marks_the_unfinished(stage: Stage) -> None:
+    def interrupt(run: ScheduledRun, _: str) -> str:
+        if run.position == 6:  # the third of four in the second round
+            raise KeyboardInterrupt
+        return ""
+
+    with pytest.raises(KeyboardInterrupt):
+        stage.record(PLAN, interrupt)
+    assert stage.stored() == expected_runs(PLAN)[:6]
+    assert [run.round_complete for run in stage.store.runs()] == [True] * 4 + [False] * 2
+    (session,) = stage.store.sessions()
+    assert (session.state, session.finished_rounds) == (SessionState.INTERRUPTED, 1)
+    assert stage.notes.summaries[0].finished_rounds == 1
+    assert list((stage.store.directory / "tmp").iterdir()) == []
+
+
+def test_nothing_is_recorded_for_a_plan_that_cannot_work(stage: Stage) -> None:
+    with pytest.raises(CaptureError, match="no-such-program"):
+        stage.record(replace(PLAN, command=("no-such-program",)))
+    with pytest.raises(UsageError, match="--cpus: CPU 9999"):
+        stage.record(replace(PLAN, cpus=frozenset({9999})))
+    with pytest.raises(UsageError, match=r"--input nothing\.ssz: No such file"):
+        stage.record(replace(PLAN, inputs=(Path("nothing.ssz"),)))
+    with pytest.raises(CaptureError, match="no-such-command: not found in PATH"):
+        stage.record(replace(PLAN, before=("no-such-command",)))
+    assert stage.store.sessions() == ()
+
+
+def test_raw_recordings_are_kept_on_request(stage: Stage) -> None:
+    stage.record(replace(PLAN, runs=1, keep_raw=True))
+    names = sorted(path.name for path in (stage.store.directory / "captures").glob("*/*.perf.data"))
+    assert [name.partition("-")[2] for name in names] in (
+        ["base-profiled.perf.data", "tuned-profiled.perf.data"],
+        ["tuned-profiled.perf.data", "base-profiled.perf.data"],
+    )
+
+
+def test_phase_is_checked_once_on_the_first_profiled_run(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, str]] = []
+
+    def check(capture: Capture, phase: str, _: object) -> None:
+        asked.append((str(capture.info.identity.mode), phase))
+
+    monkeypatch.setattr("profiler.experiment.runner.check_phase", check)
+    stage.record(replace(PLAN, phase="^phase::"))
+    assert asked == [("profiled", "^phase::")]
