@@ -95,8 +95,9 @@ class CodeRules:
         if image is None:
             return np.zeros(len(lookup_offset), np.bool_)
         link = image.link_addresses(lookup_offset)
-        distance = link - np.uint64(image.entry_address)
-        result: BoolColumn = has_no_rules & (distance < np.uint64(_ENTRY_CODE_BYTES))
+        result = np.zeros(len(link), np.bool_)
+        if has_no_rules.any() and self._entry_has_no_rules(dso, image):
+            result |= has_no_rules & (link - np.uint64(image.entry_address) < np.uint64(_ENTRY_CODE_BYTES))
         symbols = self._symbol_table(dso, image)
         if symbols is not None:
             found = symbols.lookup(link)
@@ -104,6 +105,10 @@ class CodeRules:
             named = np.array([row >= 0 and symbols.name(row) in THREAD_ENTRY_FUNCTIONS for row in rows.tolist()], np.bool_)
             result |= named[inverse]
         return result
+
+    def _entry_has_no_rules(self, dso: int, image: ElfImage) -> bool:
+        entry = image.file_offsets(np.array([image.entry_address], np.uint64))
+        return bool(self.rows(np.array([dso], np.int32), entry)[0] == NO_RULES)
 
     def _symbol_table(self, dso: int, image: ElfImage) -> SymbolTable | None:
         if dso not in self._symbols:
