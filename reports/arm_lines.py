@@ -46,7 +46,7 @@ def plain_runs_line(plain: tuple[CaptureInfo, ...]) -> str:
 
 def phase_line(costs: ArmCosts) -> str:
     """The phase, the length of its windows, and beside it the durations that the program itself reported."""
-    text = f"phase {printable(costs.phase)}"
+    text = f"phase '{printable(costs.phase)}'"
     if costs.phase_windows_ns is not None and len(costs.phase_windows_ns):
         windows_ns = costs.phase_windows_ns.tolist()
         mean_ns = sum(windows_ns) / len(windows_ns)

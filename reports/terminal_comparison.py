@@ -159,5 +159,9 @@ def _cells(cells: Sequence[str], rest: RowsSum | None, rest_cell: str = "") -> t
 
 
 def _notes(candidate: CandidateComparison, style: TerminalStyle) -> str:
-    rows = [*candidate.rows, candidate.total, *(metric.row for metric in candidate.metrics)]
-    return _wrapped([f"{printable(row.label)}: {note}" for row in rows if (note := note_text(row))], style)
+    """Equal notes are told once, with all rows that have them."""
+    labels: dict[str, list[str]] = {}
+    for row in (*candidate.rows, candidate.total, *(metric.row for metric in candidate.metrics)):
+        if note := note_text(row):
+            labels.setdefault(note, []).append(printable(row.label))
+    return _wrapped([f"{', '.join(rows)}: {note}" for note, rows in labels.items()], style)

@@ -108,11 +108,12 @@ def test_one_run_per_arm_still_prints_the_difference() -> None:
     )
 
 
-def test_notes_of_rows_are_told() -> None:
-    row = comparison_row("BLS", [1.0, 2.0, 3.0], [1.0, 2.0, 3.0], note="profile too thin")
+def test_notes_of_rows_are_told_once() -> None:
+    notes = {"BLS": "profile too thin", "SSZ": "profile too thin; new", "malloc": "profile too thin", "RPDS": ""}
+    rows = [comparison_row(name, [1.0, 2.0, 3.0], [1.0, 2.0, 3.0], note=note) for name, note in notes.items()]
     total = comparison_row("total", [1.0, 2.0, 3.0], [1.0, 2.0, 3.0])
-    text = render_comparison(ComparisonReport(comparison([row], total)), TerminalStyle(100))
-    assert "\n\nBLS: profile too thin\n" in text
+    text = render_comparison(ComparisonReport(comparison(rows, total)), TerminalStyle(100))
+    assert "\n\nBLS, malloc: profile too thin\nSSZ: profile too thin; new\n" in text
 
 
 def test_verdicts_are_colored_only_on_request() -> None:

@@ -74,7 +74,7 @@ def test_several_runs_show_means_and_the_program_s_own_figures() -> None:
         "base: 100.0 ms per run, 2 runs, event cpu-clock\n"
         "1 failed run left out: exit code 1\n"
         "by category, leaf view, rules ethereum+native\n"
-        "phase phase::hash: 101.0 ms of wall time per run; the program reports epoch\n"
+        "phase 'phase::hash': 101.0 ms of wall time per run; the program reports epoch\n"
         "  105.0 ms\n"
         "quality ok: 1,000 samples, 100.0 % complete stacks\n"
         "\n"

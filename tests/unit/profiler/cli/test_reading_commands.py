@@ -131,7 +131,7 @@ def test_the_recorded_phase_is_the_default(capsys: pytest.CaptureFixture[str]) -
     code, out, _ = slotscope(capsys, "report", "--rules", "rules.toml")
     assert code == 0
     assert out.startswith("base: 35.0 ms, 1 run")
-    assert "\nphase ^tree$: 35.0 ms of wall time\n" in out
+    assert "\nphase '^tree$': 35.0 ms of wall time\n" in out
     assert slotscope(capsys, "report", "--phase", "")[1].startswith("base: 100.0 ms, 1 run")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 import shutil
@@ -195,3 +196,29 @@ def test_what_is_no_recording_is_told_in_one_line(corpus: Path, capsys: pytest.C
         assert main(["report", str(path)]) == 1
         shown = capsys.readouterr()
         assert re.fullmatch(rf"slotscope: error: {re.escape(str(path))}: [^\n]+\n", shown.err)
+
+
+def test_every_public_recording_gives_a_document_or_one_line(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    outcomes: dict[int, int] = {0: 0, 1: 0, 2: 0}
+    for path in public_recordings(corpus):
+        code = main(["report", str(path), "--format", "json"])
+        shown = capsys.readouterr()
+        outcomes[code] += 1
+        if code:
+            assert shown.out == ""
+            assert re.fullmatch(r"slotscope: error: [^\n]+\n", shown.err)
+            assert path.name in shown.err
+        else:
+            document = json.loads(shown.out)
+            jsonschema.validate(document, report_schemas.REPORT)
+            assert sum(row["self"] for row in document["rows"]) == document["total"]
+    assert outcomes[0] > 0
+    assert outcomes[1] > 0
+
+
+def public_recordings(corpus: Path) -> list[Path]:
+    """Those of the index up to 1 MB, good and corrupt ones."""
+    with (corpus / "INDEX.tsv").open(encoding="utf-8", newline="") as stream:
+        rows = list(csv.DictReader(stream, delimiter="\t", quoting=csv.QUOTE_NONE))
+    stored = [corpus / row["stored"] for row in rows if row["kind"].startswith("perfdata-")]
+    return [path for path in stored if path.is_file() and path.stat().st_size <= 1_000_000]
