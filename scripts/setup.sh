@@ -33,6 +33,8 @@ list_missing() {
     command -v g++ >/dev/null || echo compiler
     command -v readelf >/dev/null || echo binutils
     command -v llvm-symbolizer >/dev/null || echo llvm
+    # Without their symbols the C library's memmove and malloc have no names.  Only Debian's packaging keeps them apart.
+    [ "$(package_manager)" != apt ] || [ -d /usr/lib/debug/.build-id ] || echo libc-symbols
 }
 
 # Package names of what is missing: list_packages MANAGER WORD...
@@ -45,6 +47,7 @@ list_packages() {
             apt:venv) echo python3-venv ;;
             apt:perf) if [ "$(distribution)" = ubuntu ]; then echo linux-tools-generic; else echo linux-perf; fi ;;
             apt:compiler) echo g++ ;;
+            apt:libc-symbols) echo libc6-dbg ;;
             dnf:python) echo python3.11 ;;
             dnf:compiler) echo gcc-c++ ;;
             pacman:python | pacman:venv) echo python ;;

@@ -76,6 +76,19 @@ def perf(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture(scope="session")
+def libc_symbols() -> None:
+    """Needed wherever memmove and malloc are to have names: stack traces know them by address only."""
+    mapped = [line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines() if "/libc.so" in line]
+    if not mapped or shutil.which("readelf") is None:
+        pytest.skip("no C library or no readelf here")
+    facts = subprocess.run(["readelf", "-SnW", mapped[0]], capture_output=True, text=True, check=True).stdout
+    build_id = next((line.split()[-1] for line in facts.splitlines() if "Build ID:" in line), "")
+    debug_file = Path("/usr/lib/debug/.build-id", build_id[:2], f"{build_id[2:]}.debug")
+    if " .symtab " not in facts and not debug_file.exists():
+        pytest.skip(f"no symbols for {mapped[0]}: install libc6-dbg (Debian, Ubuntu) or its like")
+
+
+@pytest.fixture(scope="session")
 def workload_build() -> Callable[[workload.Variant], Path]:
     """Builds the epoch workload; results are kept between sessions."""
     if shutil.which(workload.COMPILER) is None:

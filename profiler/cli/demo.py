@@ -42,9 +42,10 @@ class DemoArm:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What the reading commands look at: selectors of both arms and options that they need.  ``what``: in words."""
+    """What the reading commands look at: a store, selectors of both arms, and options.  ``what``: in words."""
 
     what: str
+    store: Path
     baseline: str
     candidate: str
     options: tuple[str, ...]
@@ -68,14 +69,13 @@ def run(arguments: argparse.Namespace, context: CliContext) -> int:
         )
     out = Path(arguments.out)
     out.mkdir(parents=True, exist_ok=True)
-    context = replace(context, store_directory=out / "store")
     obstacle = recording_obstacle(out)
     if obstacle:
         _say(context, f"Recording is not possible: {obstacle}")
         evidence = _shipped_evidence()
     else:
-        evidence = _recorded_evidence(arguments, out, context)
-    _show(evidence, out, context)
+        evidence = _recorded_evidence(arguments, out, replace(context, store_directory=out / "store"))
+    _show(evidence, out, replace(context, store_directory=evidence.store))
     _say(context, f"Took {time.monotonic() - started:.0f} s.")
     return 0
 
@@ -124,18 +124,13 @@ def _recorded_evidence(arguments: argparse.Namespace, out: Path, context: CliCon
     variants = [f"--variant={arm.name}={programs / arm.name}" for arm in arms]
     command = ["record", *variants, "--runs", str(runs), "--metric", _METRIC, "--pick", "mean", "--phase", _PHASE]
     _command([*command, "--", "{binary}", "--epochs", str(epochs)], context)
-    return Evidence(f"{runs} runs of each build", arms[0].name, arms[1].name, ("--phase", _PHASE))
+    return Evidence(f"{runs} runs of each build", context.store_directory, arms[0].name, arms[1].name, ("--phase", _PHASE))
 
 
 def _shipped_evidence() -> Evidence:
-    directory = _CHECKOUT / _SHIPPED
-    shown = os.path.relpath(directory)
-    return Evidence(
-        f"the recordings in {shown}",
-        f"portable={shown}/portable-*.data",
-        f"sha-ni={shown}/sha-ni-*.data",
-        ("--phase", _PHASE, "--debug-dir", shown),
-    )
+    directory = Path(os.path.relpath(_CHECKOUT / _SHIPPED))
+    options = ("--phase", _PHASE, "--debug-dir", str(directory))
+    return Evidence(f"the recordings in {directory}", directory / "store", "portable", "sha-ni", options)
 
 
 def _build(arm: DemoArm, program: Path) -> None:

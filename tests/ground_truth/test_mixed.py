@@ -17,7 +17,9 @@ PERIOD_NS = 1e9 / FREQUENCY_HZ
 
 
 @pytest.fixture(scope="module")
-def run(perf: str, workload_build: Callable[[Variant], Path], tmp_path_factory: pytest.TempPathFactory) -> RecordedRun:
+def run(
+    perf: str, libc_symbols: None, workload_build: Callable[[Variant], Path], tmp_path_factory: pytest.TempPathFactory
+) -> RecordedRun:
     program = workload_build(Variant(portable_sha256=True))
     return record(program, ("--epochs", "80"), dwarf_settings(FREQUENCY_HZ), tmp_path_factory.mktemp("mixed"))
 

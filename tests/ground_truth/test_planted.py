@@ -13,7 +13,7 @@ from support.workload import Variant
 
 from profiler.cli.main import main
 
-pytestmark = [pytest.mark.perf, pytest.mark.usefixtures("perf")]
+pytestmark = [pytest.mark.perf, pytest.mark.usefixtures("perf", "libc_symbols")]
 
 Build = Callable[[Variant], Path]
 

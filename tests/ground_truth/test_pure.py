@@ -9,7 +9,7 @@ import pytest
 from support.profiling import RecordedRun, assert_shares_match, costs_of, dwarf_settings, frame_pointer_settings, record
 from support.workload import Variant
 
-pytestmark = pytest.mark.perf
+pytestmark = [pytest.mark.perf, pytest.mark.usefixtures("perf", "libc_symbols")]
 
 FREQUENCY_HZ = 9973
 MINIMUM_SAMPLES = 20_000
@@ -43,14 +43,12 @@ def assert_leaf_matches_timers(run: RecordedRun) -> None:
     assert_shares_match(table, run.timers.category_ns, TOLERANCE)
 
 
-@pytest.mark.usefixtures("perf")
 @pytest.mark.parametrize("variant", ALL_BUILDS, ids=label)
 def test_dwarf_stacks(variant: Variant, workload_build: Callable[[Variant], Path], tmp_path: Path) -> None:
     arguments = ("--mode", "pure", "--epochs", EPOCHS[variant.optimization])
     assert_leaf_matches_timers(record(workload_build(variant), arguments, dwarf_settings(FREQUENCY_HZ), tmp_path))
 
 
-@pytest.mark.usefixtures("perf")
 @pytest.mark.parametrize("variant", FRAME_POINTER_BUILDS, ids=label)
 def test_frame_pointer_stacks(variant: Variant, workload_build: Callable[[Variant], Path], tmp_path: Path) -> None:
     arguments = ("--mode", "pure", "--epochs", EPOCHS[variant.optimization])
