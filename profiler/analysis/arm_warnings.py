@@ -101,7 +101,11 @@ def _drift(name: str, series: _Series) -> list[ReportWarning]:
     if found.p >= DRIFT_P or abs(found.change) < DRIFT_CHANGE:
         return []
     message = f"{name}: {series.what} drifted by {100 * found.change:+.1f} % from the first run to the last (p {found.p:.2g})"
-    return [ReportWarning("order-drift", message, "interleave the arms, and let the machine warm up: --warmup")]
+    return [
+        ReportWarning(
+            "order-drift", message, "let the machine warm up (--warmup) and keep it quiet; arms of one session share the drift"
+        )
+    ]
 
 
 def _outliers(name: str, series: _Series) -> list[ReportWarning]:

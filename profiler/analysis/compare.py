@@ -37,7 +37,11 @@ def compare_arms(baseline: ArmCosts, candidates: Sequence[ArmCosts], options: Co
     """
     compared = [_compare(baseline, candidate, options) for candidate in candidates]
     arms = (baseline, *candidates)
-    of_arms = [warning for arm in arms for warning in arm_warnings(arm, _table(arm, options.dimension).total.tolist())]
+    of_arms = [
+        warning
+        for arm in _with_runs_of_their_own(arms)
+        for warning in arm_warnings(arm, _table(arm, options.dimension).total.tolist())
+    ]
     of_pairs = [warning for _, warnings in compared for warning in warnings]
     costs = dict.fromkeys(cost for arm in arms if (cost := profiling_cost(arm)) is not None)
     return Comparison(
@@ -115,6 +119,11 @@ def _test_kind(matching: Matching) -> TestKind:
     if matching.fewest < 2:
         return TestKind.NONE
     return TestKind.PAIRED if matching.is_paired else TestKind.WELCH
+
+
+def _with_runs_of_their_own(arms: Sequence[ArmCosts]) -> list[ArmCosts]:
+    """Without the arms whose runs are those of an earlier one under another name: one warning is enough."""
+    return list({(arm.infos, arm.plain): arm for arm in reversed(arms)}.values())[::-1]
 
 
 def _run_count(arm: ArmCosts) -> int:

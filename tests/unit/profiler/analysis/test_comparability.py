@@ -160,6 +160,12 @@ def test_outliers_of_plain_runs_are_told_by_their_wall_time() -> None:
     ]
 
 
+def test_an_arm_against_itself_warns_once_under_its_first_name() -> None:
+    outlying = arm("a", {"x": [100_000, 101_000, 99_000, 120_000, 100_000, 102_000, 98_000]})
+    found = warnings_of(outlying, replace(outlying, name="a (2)"))
+    assert [(warning.code, warning.message[:2]) for warning in found] == [("outliers", "a:")]
+
+
 def test_four_runs_say_nothing_about_outliers() -> None:
     outlying = arm("a", {"x": [100, 100, 101, 500]})
     assert codes(outlying, outlying) == []
