@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from profiler.model.arrays import BoolColumn
 from profiler.model.category import Places, Rule, RuleMatches, RuleSet
-from profiler.model.symbols import Function
+from profiler.model.symbols import Function, NameSource
 from profiler.rules.loader import PLACEHOLDER
+
+
+class _Place(NamedTuple):
+    """What rules look at; "" = unknown."""
+
+    key: str
+    trait_key: str
+    file: str
+    dso: str
 
 
 class RuleMatcher:
@@ -35,7 +45,7 @@ class RuleMatcher:
                 self._under_rows[rule.under.pattern] = len(self._under_rows)
                 self._under_patterns.append(rule.under)
         self._rules_of_dso: dict[str, tuple[int, ...]] = {}
-        self._answers: dict[tuple[str, str, str, str], tuple[tuple[int, int, int], ...]] = {}
+        self._answers: dict[_Place, tuple[tuple[int, int, int], ...]] = {}
         self._under_answers: dict[tuple[str, str], tuple[bool, ...]] = {}
 
     def match(
@@ -65,17 +75,17 @@ class RuleMatcher:
 
     def _matches(self, function: Function, file: str, dso: str) -> tuple[tuple[int, int, int], ...]:
         """(rule, category, under pattern) of every rule that can take the place."""
-        identity = (function.key, function.trait_key, file, dso)
-        answer = self._answers.get(identity)
+        place = _Place(*_searched_names(function), file, dso)
+        answer = self._answers.get(place)
         if answer is None:
-            answer = self._answers[identity] = tuple(self._try_rules(function, file, dso))
+            answer = self._answers[place] = tuple(self._try_rules(place))
         return answer
 
-    def _try_rules(self, function: Function, file: str, dso: str) -> list[tuple[int, int, int]]:
+    def _try_rules(self, place: _Place) -> list[tuple[int, int, int]]:
         found = []
-        for row in self._candidates(dso):
+        for row in self._candidates(place.dso):
             rule = self._rules[row]
-            category = _category_of(rule, function, file, dso)
+            category = _category_of(rule, place)
             if category is None:
                 continue
             under = -1 if rule.under is None else self._under_rows[rule.under.pattern]
@@ -105,37 +115,41 @@ class RuleMatcher:
         if not self._under_patterns:
             return hits
         for row, function in enumerate(functions):
-            identity = (function.key, function.trait_key)
-            answer = self._under_answers.get(identity)
+            names = _searched_names(function)
+            answer = self._under_answers.get(names)
             if answer is None:
+                key, trait_key = names
                 answer = tuple(
-                    bool(pattern.search(function.key) or (function.trait_key and pattern.search(function.trait_key)))
-                    for pattern in self._under_patterns
+                    bool(pattern.search(key) or (trait_key and pattern.search(trait_key))) for pattern in self._under_patterns
                 )
-                self._under_answers[identity] = answer
+                self._under_answers[names] = answer
             if any(answer):
                 hits[:, row] = answer
         return hits
 
 
-def _category_of(rule: Rule, function: Function, file: str, dso: str) -> str | None:
+def _searched_names(function: Function) -> tuple[str, str]:
+    """The names that patterns are searched in.  Code without a name has only its DSO's: thousands of addresses in a stripped
+    file are one question."""
+    if function.name_source is NameSource.UNRESOLVED:
+        return function.key.partition("+0x")[0], ""
+    return function.key, function.trait_key
+
+
+def _category_of(rule: Rule, place: _Place) -> str | None:
     """The category that the rule gives to this place ("" for a transparent rule), or None when it does not match."""
-    groups = {"dso": dso}
+    groups = {"dso": place.dso}
     if rule.function is not None:
-        found = rule.function.search(function.key)
-        if found is None and function.trait_key and not rule.is_transparent:
-            found = rule.function.search(function.trait_key)
+        found = rule.function.search(place.key)
+        if found is None and place.trait_key and not rule.is_transparent:
+            found = rule.function.search(place.trait_key)
         if found is None:
             return None
         groups |= found.groupdict("")
-    if rule.file is not None:
-        found = rule.file.search(file) if file else None
-        if found is None:
-            return None
-        groups |= found.groupdict("")
-    if rule.dso is not None:
-        found = rule.dso.search(dso)
-        if found is None:
-            return None
-        groups |= found.groupdict("")
+    for pattern, text in ((rule.file, place.file), (rule.dso, place.dso)):
+        if pattern is not None:
+            found = pattern.search(text) if text else None
+            if found is None:
+                return None
+            groups |= found.groupdict("")
     return PLACEHOLDER.sub(lambda placeholder: groups[placeholder[1]], rule.category)

@@ -122,3 +122,10 @@ def test_braces_in_names_are_not_placeholders() -> None:
     rule_set = RuleSet("t", parse_rule_file("[[rule]]\ncategory = \"{f} in {dso}\"\nfunction = '(?P<f>.+)'\n", "t.toml").rules)
     found = match(RuleMatcher(rule_set), (function("{dso}::{closure}"), "", "app"))
     assert found.categories == ("{dso}::{closure} in app",)
+
+
+def test_code_without_a_name_is_known_by_its_dso() -> None:
+    rule_set = RuleSet("t", parse_rule_file("[[rule]]\ncategory = \"lib\"\nfunction = '^libx\\.so$'\n", "t.toml").rules)
+    nameless = [Function(f"libx.so+0x{n:x}", "", f"libx.so+0x{n:x}", "", NameSource.UNRESOLVED) for n in (16, 32)]
+    found = match(RuleMatcher(rule_set), *((entry, "", "libx.so") for entry in nameless))
+    assert [shown(found, place) for place in (0, 1)] == [["lib"], ["lib"]]
