@@ -17,6 +17,7 @@ from profiler.errors import AnalysisError, UsageError
 from profiler.model.comparison import CandidateComparison, Comparison, TestKind
 from profiler.model.costs import ArmCosts, CostTable
 from profiler.model.quality import ReportWarning
+from profiler.model.run import CaptureInfo
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +124,10 @@ def _test_kind(matching: Matching) -> TestKind:
 
 def _with_runs_of_their_own(arms: Sequence[ArmCosts]) -> list[ArmCosts]:
     """Without the arms whose runs are those of an earlier one under another name: one warning is enough."""
-    return list({(arm.infos, arm.plain): arm for arm in reversed(arms)}.values())[::-1]
+    by_runs: dict[tuple[tuple[CaptureInfo, ...], tuple[CaptureInfo, ...]], ArmCosts] = {}
+    for arm in arms:
+        by_runs.setdefault((arm.infos, arm.plain), arm)
+    return list(by_runs.values())
 
 
 def _run_count(arm: ArmCosts) -> int:
