@@ -15,6 +15,7 @@ from support.perf_data_writer import EventSpec, RecordingWriter, Sample
 from collectors.ingest import callchains
 from collectors.ingest.ingest import IngestEnvironment, ingest, is_32_bit
 from collectors.perf_data.reader import open_recording
+from profiler.errors import FormatError
 from profiler.model.arrays import UInt64Column
 from profiler.model.capture import Capture
 from profiler.model.dso import Dso, DsoKind
@@ -353,3 +354,31 @@ def test_nothing_is_lost(rows: list[tuple[int, int, list[int]]]) -> None:
         assert [offset for _, offset, _ in stack_of(capture, row)] == offsets
     counts = capture.quality
     assert counts.complete + counts.gap_possible + counts.rootless + counts.truncated + counts.no_user_stack == len(rows)
+
+
+def outcome(content: bytes) -> Capture | FormatError:
+    try:
+        recording = open_recording(io.BytesIO(content), "test.data")
+        return ingest(recording, info(), IngestEnvironment(NoImages(), NamedKernel()))
+    except FormatError as error:
+        return error
+
+
+@given(st.data())
+def test_damaged_records_are_refused_or_give_a_sound_capture(data: st.DataObject) -> None:
+    content = program(EventSpec(sample_type=writer.USUAL | writer.REGS_USER | writer.STACK_USER, user_registers=0xFF01FF))
+    content.fork(11, 11, 10, 10, time=2)
+    for time in (3, 4):
+        chain = (KERNEL, KERNEL_CODE, USER, 0x400010, 0x400020)
+        content.sample(Sample(time=time, chain=chain, registers=range(17), stack=bytes(range(64)), dynamic_size=48))
+    whole = bytearray(content.build())
+    first = whole.index(content.records[0])
+    for _ in range(data.draw(st.integers(1, 3))):
+        whole[data.draw(st.integers(first, len(whole) - 1))] ^= data.draw(st.integers(1, 255))
+    capture = outcome(bytes(whole))
+    if isinstance(capture, FormatError):
+        assert str(capture).startswith("test.data: byte ")
+        return
+    assert (capture.stacks.prefix < np.arange(len(capture.stacks))).all()
+    assert not len(capture.samples) or int(capture.samples.stack.max()) < len(capture.stacks)
+    assert set(capture.samples.state.tolist()) <= set(map(int, StackState))

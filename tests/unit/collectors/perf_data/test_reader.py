@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import struct
-import time
 from pathlib import Path
 
 import pytest
@@ -305,21 +304,25 @@ def test_records_too_short_for_their_type() -> None:
         opened(content.build()).index()
 
 
+def outcome(content: bytes) -> int | FormatError:
+    """How many samples can be read, or the reason why none can."""
+    try:
+        return len(positions(opened(content)))
+    except FormatError as error:
+        return error
+
+
 @settings(max_examples=300)
 @given(st.data())
-def test_damaged_twins_never_hang_nor_crash(data: st.DataObject) -> None:
-    """One byte changed, or the end cut off: an error that names the file, or whatever can still be read."""
+def test_damaged_twins_end_in_one_line_or_a_prefix(data: st.DataObject) -> None:
     whole = bytearray(small_recording().build())
     if data.draw(st.booleans()):
         del whole[data.draw(st.integers(0, len(whole) - 1)) :]
     else:
         whole[data.draw(st.integers(0, len(whole) - 1))] ^= data.draw(st.integers(1, 255))
-    started = time.process_time()
-    try:
-        read = len(positions(opened(bytes(whole))))
-    except FormatError as error:
-        assert str(error).startswith("test.data: ")
-        assert "\n" not in str(error)
+    result = outcome(bytes(whole))
+    if isinstance(result, FormatError):
+        assert str(result).startswith("test.data: ")
+        assert "\n" not in str(result)
     else:
-        assert read <= len(whole) // 8
-    assert time.process_time() - started < 5
+        assert result <= len(whole) // 8
