@@ -12,6 +12,7 @@ from symbolize.elf.call_frame_section import CallFrameSection
 from symbolize.elf.dwarf_encoding import DW_EH_PE_OMIT, encoded_pointer
 from symbolize.elf.image import ElfImage
 
+_ADDRESS_LIMIT = 2**62
 _TABLE_ENCODING = 0x3B  # DW_EH_PE_datarel | DW_EH_PE_sdata4: the only one with a binary search table
 
 
@@ -108,7 +109,7 @@ def _search_table(image: ElfImage, section: CallFrameSection) -> CallFrameIndex 
         count, position = encoded_pointer(data, position, data[2], (link_address, link_address))
     except (IndexError, ValueError):
         return None
-    if count == 0 or count * 8 > len(data) - position:
+    if count == 0 or count * 8 > len(data) - position or max(link_address, section.link_address) >= _ADDRESS_LIMIT:
         return None
     table = np.frombuffer(data, "<i4", 2 * count, position).astype(np.int64) + link_address
     starts, offsets = table[0::2].copy(), table[1::2] - section.link_address
@@ -118,7 +119,7 @@ def _search_table(image: ElfImage, section: CallFrameSection) -> CallFrameIndex 
 
 
 def _linear_index(section: CallFrameSection) -> CallFrameIndex | None:
-    ranges = [(start, offset) for start, end, offset in section.fde_ranges() if end > start and start < 2**63]
+    ranges = [(start, offset) for start, end, offset in section.fde_ranges() if start < end and end < _ADDRESS_LIMIT]
     if not ranges:
         return None
     table = np.array(sorted(ranges), np.int64)

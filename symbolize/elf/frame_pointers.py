@@ -29,9 +29,9 @@ def keeps_frame_pointers(image: ElfImage) -> bool:
     A function keeps one if some row of its FDE computes the CFA from RBP.  Asked are up to 600 FDEs, evenly spaced, that have
     at least 32 bytes and call other code of the image directly: compilers may leave the frame pointer out of leaf functions
     in every build.  True if at least 95 % of them keep one (builds with frame pointers reach 99 %, those without stay below
-    25 %), and ``main``, where a symbol tells its place, does too: a small Rust program without frame pointers consists almost
-    wholly of the standard library, which is shipped with them.  Where no function calls another, all of them are asked.
-    False without call frame information.
+    25 %), and so does ``main``, where a symbol tells its place and it has a frame at all: a small Rust program without frame
+    pointers consists almost wholly of the standard library, which is shipped with them.  Where no function calls another, all
+    of them are asked.  False without call frame information.
     """
     segment = next((s for s in image.load_segments if s.is_executable), None)
     if image.machine != EM_X86_64 or segment is None:
@@ -48,11 +48,11 @@ def _most_keep(image: ElfImage, segment: Segment, index: CallFrameIndex) -> bool
     asked = {True: 0, False: 0}
     keeping = {True: 0, False: 0}
     for offset in index.offsets[:: max(1, len(index) // _SAMPLED_FDES)].tolist():
-        fde, keeps = _frame_pointer_use(index, offset)
-        if fde is not None and fde.end - fde.start >= _SMALLEST_FUNCTION_BYTES:
-            calls = _calls(code, segment.link_address, fde)
+        function = _function(index, offset)
+        if function is not None and function[0].end - function[0].start >= _SMALLEST_FUNCTION_BYTES:
+            calls = _calls(code, segment.link_address, function[0])
             asked[calls] += 1
-            keeping[calls] += keeps
+            keeping[calls] += any(map(_uses_frame_pointer, function[1]))
     if asked[True]:
         return keeping[True] >= FRAME_POINTER_SHARE * asked[True]
     return asked[False] > 0 and keeping[False] >= FRAME_POINTER_SHARE * asked[False]
@@ -72,15 +72,13 @@ def _calls(code: UInt8Column, link_address: int, fde: FrameDescription) -> bool:
     return bool(np.any((target >= 0) & (target < len(code))))
 
 
-def _frame_pointer_use(index: CallFrameIndex, offset: int) -> tuple[FrameDescription | None, bool]:
-    """(the FDE if it describes an ordinary function, is a CFA computed from RBP somewhere)."""
+def _function(index: CallFrameIndex, offset: int) -> tuple[FrameDescription, list[FrameRow]] | None:
+    """The FDE at ``offset`` and its rows if it describes an ordinary function."""
     try:
         fde = index.section.fde(offset)
-        if fde.common.is_signal_frame:
-            return None, False
-        return fde, any(_uses_frame_pointer(row) for row in frame_rows(index.section, fde))
+        return None if fde.common.is_signal_frame else (fde, frame_rows(index.section, fde))
     except FormatError:
-        return None, False
+        return None
 
 
 def _uses_frame_pointer(row: FrameRow) -> bool:
@@ -93,7 +91,7 @@ def _uses_frame_pointer(row: FrameRow) -> bool:
 
 
 def _main_keeps(image: ElfImage, index: CallFrameIndex) -> bool:
-    """True where there is no ``main``, or it has no FDE."""
+    """True as well where there is no ``main``, or it is a mere jump to another function."""
     try:
         symbols = parse_symbol_table(image)
     except FormatError:
@@ -102,5 +100,7 @@ def _main_keeps(image: ElfImage, index: CallFrameIndex) -> bool:
     if row < 0:
         return True
     candidate = int(index.candidates(np.array([symbols.start(row)], np.int64))[0])
-    fde, keeps = _frame_pointer_use(index, int(index.offsets[candidate])) if candidate >= 0 else (None, True)
-    return keeps or fde is None or not fde.start <= symbols.start(row) < fde.end
+    function = _function(index, int(index.offsets[candidate])) if candidate >= 0 else None
+    if function is None or not function[0].start <= symbols.start(row) < function[0].end:
+        return True
+    return len(function[1]) == 1 or any(map(_uses_frame_pointer, function[1]))

@@ -16,6 +16,7 @@ from symbolize.elf.symbol_records import string_at, symbol_records
 _RELOCATION = np.dtype([("r_offset", "<u8"), ("r_type", "<u4"), ("r_sym", "<u4"), ("r_addend", "<i8")])
 _R_X86_64_GLOB_DAT, _R_X86_64_JUMP_SLOT = 6, 7
 _PLT_SECTIONS = (".plt", ".plt.sec", ".plt.got")
+_ADDRESS_LIMIT = 2**62  # beyond are no programs, only damaged files
 _LATEST_JUMP = 10  # endbr64 (4) + bnd (1) come before the jump at most; in a lazy header it stands at 6
 
 
@@ -30,7 +31,9 @@ def plt_symbols(image: ElfImage) -> list[tuple[int, int, str]]:
     found = []
     for name in _PLT_SECTIONS:
         section = image.sections.get(name)
-        if section is None or section.type == SHT_NOBITS or section.file_offset + section.size > len(image.data):
+        if section is None or section.type == SHT_NOBITS or section.link_address >= _ADDRESS_LIMIT:
+            continue
+        if section.file_offset + section.size > len(image.data):
             continue
         stub_bytes = section.entry_size if section.entry_size in (8, 16) else 16
         address, target = _jump_targets(image, section, stub_bytes)

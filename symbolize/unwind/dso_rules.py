@@ -138,4 +138,4 @@ def _compile_fde(index: CallFrameIndex, offset: int, rows: RuleRows) -> _Run | N
         rules = tuple(sorted(row.rules.items()))
         starts.append(row.start)
         numbers.append(rows.intern(RuleRow(row.cfa, rules, common.is_signal_frame, common.return_register)))
-    return _Run(starts, numbers, fde.end) if starts and fde.end < 2**63 else None
+    return _Run(starts, numbers, fde.end) if starts and fde.end < 2**62 else None
