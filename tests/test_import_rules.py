@@ -36,6 +36,8 @@ LAYERS = {
     "symbolize.dwarf": 1,
     "symbolize.unwind": 1,
     "symbolize.demangle": 1,
+    "symbolize.name_scanner": 1,
+    "symbolize.source_origin": 1,
     "symbolize.function_key": 1,
     "symbolize.symbol_map": 1,
     "symbolize.kallsyms": 1,
@@ -49,8 +51,14 @@ SIBLINGS = {
     "collectors.ingest": {"collectors.perf_data", "symbolize.unwind", "symbolize.elf"},
     "symbolize.unwind": {"symbolize.elf"},
     "symbolize.dwarf": {"symbolize.elf"},
-    "symbolize.symbol_map": {"symbolize.elf", "symbolize.dwarf", "symbolize.demangle", "symbolize.function_key"},
-    "symbolize.function_key": {"symbolize.demangle"},
+    "symbolize.symbol_map": {
+        "symbolize.elf",
+        "symbolize.dwarf",
+        "symbolize.demangle",
+        "symbolize.function_key",
+        "symbolize.source_origin",
+    },
+    "symbolize.function_key": {"symbolize.demangle", "symbolize.name_scanner"},
     "symbolize.demangle": {"symbolize.function_key"},
 }
 
