@@ -84,7 +84,7 @@ class RecordingLines:
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-        # Refreshed by hand: a thread that draws would be running while children are forked.
+        # Refreshed by hand: a thread that draws would take CPU time from the program.
         columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[left]}"), TextColumn("{task.description}"))
         self._bar = Progress(*columns, console=Console(file=self._stream), auto_refresh=False, transient=True)
         self._task = self._bar.add_task("", total=self._steps, left="")

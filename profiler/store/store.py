@@ -9,9 +9,8 @@ A capture is whole and durable before its catalog row exists: a crash between th
 
 from __future__ import annotations
 
-import contextlib
 import secrets
-from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,7 +18,7 @@ from pathlib import Path
 from profiler.codec.container import decode, encode
 from profiler.errors import StoreError
 from profiler.model.capture import Capture
-from profiler.store.blobs import DirectoryBlobs
+from profiler.store.blobs import Blobs, DirectoryBlobs
 from profiler.store.catalog import Catalog
 from profiler.store.records import (
     RunKey,
@@ -30,6 +29,7 @@ from profiler.store.records import (
     check_variant_name,
     summarize,
 )
+from profiler.store.scratch import Scratch
 from profiler.store.sqlite_catalog import SqliteCatalog
 
 CATALOG_NAME = "catalog.sqlite"
@@ -41,7 +41,8 @@ class Store:
 
     directory: Path
     catalog: Catalog
-    blobs: DirectoryBlobs
+    blobs: Blobs
+    scratch: Scratch
 
     def begin_session(self, start: SessionStart) -> str:
         """The new session's name, ``YYYYMMDD-HHMMSS-xxxx`` from its start time and four random hexadecimal digits."""
@@ -87,7 +88,7 @@ class Store:
 
     def load(self, run: StoredRun) -> Capture:
         """``StoreError`` when the file is gone, ``FormatError`` when it is damaged or newer."""
-        return decode(self.blobs.get(run.blob), str(self.blobs.path(run.blob)))
+        return decode(self.blobs.get(run.blob), self.blobs.where(run.blob))
 
     def remove(self, runs: tuple[StoredRun, ...]) -> None:
         """Removes runs; a session that has none left goes too, with every file it still has."""
@@ -103,11 +104,9 @@ class Store:
         self.catalog.remove_session(session)
         self.blobs.remove_session(session)
 
-    @contextlib.contextmanager
-    def working_directory(self) -> Iterator[Path]:
+    def working_directory(self) -> AbstractContextManager[Path]:
         """A fresh directory on the store's file system, removed at the end."""
-        with self.blobs.working_directory() as directory:
-            yield directory
+        return self.scratch.working_directory()
 
 
 def raw_key(blob: str) -> str:
@@ -126,7 +125,7 @@ def open_store(directory: Path, create: bool) -> Store:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StoreError(f"{directory}: {error.strerror}; --store DIR names another place") from None
-    blobs = DirectoryBlobs(directory)
     catalog = SqliteCatalog(directory / CATALOG_NAME, create)
-    blobs.clean()
-    return Store(directory, catalog, blobs)
+    scratch = Scratch(directory / "tmp")
+    scratch.clean()
+    return Store(directory, catalog, DirectoryBlobs(directory / "captures", scratch), scratch)
