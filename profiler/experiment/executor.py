@@ -90,8 +90,9 @@ class ProcessExecutor:
             capture = read_recording(self.raw_recording, info, self.locator)
         except FormatError as error:
             return empty_capture(replace(info, outcome=_failed(info.outcome, f"recording cannot be read: {error.reason}")))
-        notes = (*capture.quality.notes, *(f"perf: {line}" for line in end.messages))
-        return replace(capture, quality=replace(capture.quality, notes=notes))
+        notes = [*capture.quality.notes, *(f"perf: {line}" for line in end.messages)]
+        notes += missing_kernel_notes(info.perf.event, [event.name for event in capture.events])
+        return replace(capture, quality=replace(capture.quality, notes=tuple(notes)))
 
     def _with_metrics(self, outcome: RunOutcome) -> RunOutcome:
         if not outcome.is_valid:
@@ -101,6 +102,13 @@ class ProcessExecutor:
         except CaptureError as error:
             return _failed(outcome, str(error))
         return replace(outcome, metrics=metrics)
+
+
+def missing_kernel_notes(asked: str, recorded: Sequence[str]) -> list[str]:
+    """perf records user space alone, without a word, where it may not record the kernel."""
+    if ":" in asked or not any(name.endswith(":u") for name in recorded):
+        return []
+    return ["only user space was recorded; `sudo sysctl kernel.perf_event_paranoid=1` would add the time in the kernel"]
 
 
 def _program_now(arm: PreparedArm) -> ProgramFacts:
