@@ -54,10 +54,12 @@ def function_key(linkage_or_shown_name: str) -> FunctionKey:
     key, trait_key = _canonical(shown)
     if is_mangled and trait_key and _is_for_all_types(linkage_or_shown_name, key):
         key = trait_key
-    for _ in range(_MOST_ROUNDS):
+    rounds = 0
+    while rounds < _MOST_ROUNDS:
         again, _ = _canonical(key)
         if again == key:
             break
+        rounds += len(again) >= len(key)
         key = again
     return FunctionKey(key, trait_key)
 

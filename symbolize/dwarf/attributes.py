@@ -207,7 +207,7 @@ def _fixed_row_reader(steps: list[Step], row_length: int) -> RowReader:
     sources = [
         unpacked.index(slot) if slot in unpacked else len(unpacked) + constant_slots.get(slot, 0) for slot in range(row_length)
     ]
-    pick: Callable[[tuple[Any, ...]], Row] = itemgetter(*sources)
+    pick: Callable[[tuple[Any, ...]], Row] = itemgetter(*sources) if row_length > 1 else lambda values: (values[sources[0]],)
     tail = tuple(constants)
     return lambda data, position: (pick(unpack(data, position) + tail), position + size)
 

@@ -28,6 +28,7 @@ from symbolize.dwarf.sections import DwarfSections, in_text
 NO_FILE = -1
 LARGEST_NUMBER = 0x7FFFFFFF
 UNKNOWN_FILE = 0x7FFFFFFFFFFFFFFF
+REGISTER_MASK = 0xFFFFFFFFFFFFFFFF
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +127,7 @@ def _rare(header: LineHeader, code: int, position: int, address: int) -> tuple[i
 
 def _sorted_table(rows: list[int], ends: list[int], header: LineHeader, sections: DwarfSections) -> LineTable:
     count = ends[-1] if ends else 0  # rows behind the last end of a sequence have no upper bound
-    table = np.array(rows[: 4 * count], np.uint64).reshape(-1, 4)
+    table = _unsigned(rows[: 4 * count]).reshape(-1, 4)
     table = table[_chosen_rows(table[:, 0], np.array(ends, np.int64), sections)]
     address, file, line, column = np.ascontiguousarray(table.T)
     return LineTable(
@@ -136,6 +137,14 @@ def _sorted_table(rows: list[int], ends: list[int], header: LineHeader, sections
         column=np.where(column <= LARGEST_NUMBER, column, 0).astype(np.int32),
         file_names=header.file_names,
     )
+
+
+def _unsigned(numbers: list[int]) -> UInt64Column:
+    """Registers are 64 bits wide: the address of discarded code, -1 or -2, overflows when it is advanced."""
+    try:
+        return np.array(numbers, np.uint64)
+    except OverflowError:
+        return np.array([number & REGISTER_MASK for number in numbers], np.uint64)
 
 
 def _chosen_rows(

@@ -1,0 +1,125 @@
+"""Line programs written by hand after DWARF 5, section 6.2.5."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from support.dwarf_bytes import END_SEQUENCE, abbreviation, line_unit_4, line_unit_5, sections, set_address, uleb, unit_4
+
+from symbolize.dwarf import constants as dw
+from symbolize.dwarf.line_header import read_line_header
+from symbolize.dwarf.line_program import LineTable, run_line_program
+from symbolize.dwarf.unit_reader import UnitReader
+from symbolize.dwarf.unit_root import MALFORMED
+
+ATTRIBUTES = (
+    (dw.DW_AT_stmt_list, dw.DW_FORM_sec_offset),
+    (dw.DW_AT_name, dw.DW_FORM_string),
+    (dw.DW_AT_comp_dir, dw.DW_FORM_string),
+)
+ABBREV = abbreviation(1, dw.DW_TAG_compile_unit, False, *ATTRIBUTES) + b"\0"
+INFO = unit_4(b"\1" + bytes(4) + b"main.c\0/build\0")
+
+
+def run(line: bytes) -> LineTable:
+    contents = sections(info=INFO, abbrev=ABBREV, line=line)
+    return run_line_program(read_line_header(UnitReader(contents).root(0)), contents)
+
+
+def rows(table: LineTable) -> list[tuple[int, str, int, int]]:
+    names = [table.file_names[file] if file >= 0 else "" for file in table.file.tolist()]
+    return list(zip(table.address.tolist(), names, table.line.tolist(), table.column.tolist(), strict=True))
+
+
+def special(address_advance: int, line_advance: int) -> bytes:
+    return bytes([(line_advance + 5) + 14 * address_advance + 13])
+
+
+def test_each_opcode_does_what_the_standard_says() -> None:
+    program = (
+        set_address(0x1000) + bytes([dw.DW_LNS_copy])
+        + special(2, 3)  # 0x1002, line 4
+        + bytes([dw.DW_LNS_set_column, 0x85, 0x01, dw.DW_LNS_advance_line]) + b"\xe4\x00" + bytes([dw.DW_LNS_copy])  # +100
+        + bytes([dw.DW_LNS_advance_pc]) + uleb(300) + bytes([dw.DW_LNS_negate_stmt, dw.DW_LNS_copy])  # 0x112e
+        + bytes([dw.DW_LNS_const_add_pc, dw.DW_LNS_set_file, 2, dw.DW_LNS_copy])  # + (255 - 13) // 14 = 17
+        + bytes([dw.DW_LNS_fixed_advance_pc, 0x00, 0x01, dw.DW_LNS_set_basic_block, dw.DW_LNS_set_isa, 9])
+        + bytes([dw.DW_LNS_advance_line, 0x7E]) + special(0, 0)  # 0x123f, -2
+        + b"\0\x02\x04\x05"  # DW_LNE_set_discriminator
+        + bytes([dw.DW_LNS_advance_pc, 1]) + END_SEQUENCE
+    )  # fmt: skip
+    found = rows(run(line_unit_4([b"a.c", b"/abs/b.h"], program)))
+    assert found == [
+        (0x1000, "/build/a.c", 1, 0),
+        (0x1002, "/build/a.c", 4, 0),
+        (0x1002, "/build/a.c", 104, 133),
+        (0x112E, "/build/a.c", 104, 133),
+        (0x113F, "/abs/b.h", 104, 133),
+        (0x123F, "/abs/b.h", 102, 133),
+        (0x1240, "", 0, 0),
+    ]
+
+
+def test_version_4_counts_files_from_one_and_joins_directories_once() -> None:
+    program = set_address(0x1000) + bytes([dw.DW_LNS_copy, dw.DW_LNS_advance_pc, 4]) + END_SEQUENCE
+    table = run(line_unit_4([b"a.c"], program, directories=[b"src"]))
+    assert rows(table)[0] == (0x1000, "/build/src/a.c", 1, 0)
+
+
+def test_version_5_counts_files_and_directories_from_zero() -> None:
+    program = set_address(0x1000) + bytes([dw.DW_LNS_copy, dw.DW_LNS_set_file, 0]) + special(1, 1)
+    program += bytes([dw.DW_LNS_set_file, 2]) + special(1, 1) + special(1, 0) + END_SEQUENCE
+    table = run(line_unit_5([b"/build", b"inc", b"/usr/include"], [(b"main.c", 0), (b"b.h", 1), (b"c.h", 2)], program))
+    assert rows(table) == [
+        (0x1000, "/build/inc/b.h", 1, 0),
+        (0x1001, "/build/main.c", 2, 0),
+        (0x1002, "/usr/include/c.h", 3, 0),
+        (0x1003, "", 0, 0),
+    ]
+
+
+def test_discarded_sequences_are_left_out() -> None:
+    """GNU ld leaves address 0, lld -1 or -2, for code that --gc-sections dropped."""
+    body = bytes([dw.DW_LNS_copy, dw.DW_LNS_advance_pc, 4]) + END_SEQUENCE
+    program = b"".join(set_address(address) + body for address in (0, 2**64 - 1, 2**64 - 2, 0x2000, 0xF0000))
+    assert [address for address, *_ in rows(run(line_unit_4([b"a.c"], program)))] == [0x2000, 0x2004]
+
+
+def test_the_end_of_one_sequence_comes_before_the_start_of_the_next() -> None:
+    """Sequences in any order; the zero-length row at the end of the first must not leak into the second."""
+    second = set_address(0x2004) + bytes([dw.DW_LNS_copy, dw.DW_LNS_advance_pc, 4]) + END_SEQUENCE
+    first = set_address(0x2000) + special(0, 5) + special(4, 5) + END_SEQUENCE
+    found = rows(run(line_unit_4([b"a.c"], second + first)))
+    assert found == [(0x2000, "/build/a.c", 6, 0), (0x2004, "", 0, 0), (0x2004, "/build/a.c", 1, 0), (0x2008, "", 0, 0)]
+
+
+def test_rows_without_end_of_sequence_are_left_out() -> None:
+    assert rows(run(line_unit_4([b"a.c"], set_address(0x1000) + bytes([dw.DW_LNS_copy])))) == []
+
+
+def test_file_numbers_beyond_the_table_are_unknown() -> None:
+    program = set_address(0x1000) + bytes([dw.DW_LNS_set_file, 77, dw.DW_LNS_copy, dw.DW_LNS_advance_pc, 1]) + END_SEQUENCE
+    assert rows(run(line_unit_4([b"a.c"], program)))[0] == (0x1000, "", 1, 0)
+
+
+@pytest.mark.parametrize("cut", range(4, 60, 5))
+def test_truncated_programs_are_errors_or_shorter(cut: int) -> None:
+    program = set_address(0x1000) + bytes([dw.DW_LNS_copy, dw.DW_LNS_advance_pc, 4]) + END_SEQUENCE
+    whole = line_unit_4([b"a.c"], program)
+    damaged = struct.pack("<I", max(min(cut, len(whole)) - 4, 0)) + whole[4:cut]
+    try:
+        found = rows(run(damaged))
+    except MALFORMED:
+        return
+    assert len(found) <= 2
+
+
+def test_zero_line_range_and_endless_tables_are_errors() -> None:
+    whole = bytearray(line_unit_4([b"a.c"], b""))
+    whole[14] = 0  # line_range: length 4, version 2, header_length 4, three bytes, line_base
+    with pytest.raises(ValueError, match="impossible"):
+        run(bytes(whole))
+    endless = line_unit_5([b"/build"], [(b"a" * 20, 0)], b"")
+    position = endless.index(bytes([2, 1, 8, 2, 15]))
+    with pytest.raises(ValueError, match="more files"):
+        run(endless[:position] + bytes([0]) + uleb(2**60) + endless[position + 2 :])
