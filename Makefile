@@ -25,14 +25,13 @@ setup:
 demo: setup
 	$(BIN)/slotscope demo $(DEMO_ARGS)
 
-# Measurements must not run beside each other, so tests that record have a run of their own.
-test: setup
-	$(PYTEST) -q -n 2 -m 'not perf' $(PYTEST_ARGS)
-	$(PYTEST) -q -m perf $(PYTEST_ARGS)
-
-test-full: setup
-	$(PYTEST) -q --full -n 2 -m 'not perf' $(PYTEST_ARGS)
-	$(PYTEST) -q --full -m perf $(PYTEST_ARGS)
+# Measurements must not run beside each other, so tests that record have a run of their own; it is made in any case.
+test-full: FULL := --full
+test test-full: setup
+	@status=0; set -x; \
+	$(PYTEST) -q $(FULL) -n 2 -m 'not perf' $(PYTEST_ARGS) || status=1; \
+	$(PYTEST) -q $(FULL) -m perf $(PYTEST_ARGS) || status=1; \
+	{ set +x; } 2>/dev/null; exit $$status
 
 lint: setup
 	$(BIN)/ruff check .
