@@ -181,6 +181,9 @@ class _Gate:
         self._signal(signal.SIGKILL)
         if not self._is_reaped:
             self._reap(0)
+        deadline = time.monotonic() + TERMINATE_GRACE_S
+        while time.monotonic() < deadline and self._has_group():
+            time.sleep(0.005)
 
     def _reap(self, options: int) -> bool:
         pid, _ = os.waitpid(self.pid, options)
@@ -191,6 +194,13 @@ class _Gate:
     def _reaped(self) -> None:
         self._is_reaped = True
         self._process.returncode = 0  # waited for here, not by the Popen object
+
+    def _has_group(self) -> bool:
+        try:
+            os.killpg(self.pid, 0)
+        except ProcessLookupError:
+            return False
+        return True
 
     def _signal(self, number: int) -> None:
         with contextlib.suppress(ProcessLookupError):
