@@ -18,8 +18,9 @@ from collectors.ingest.places import Places
 from collectors.ingest.quality_counts import IngestCounts, capture_quality, unmapped_count
 from collectors.ingest.sample_columns import SampleCollector, SampleColumns
 from collectors.ingest.stack_builder import StackBuilder
-from collectors.ingest.stack_states import UNDECIDED, StackFrames, frame_pointer_states
+from collectors.ingest.stack_states import UNDECIDED, RootJudge, StackFrames, frame_pointer_states
 from collectors.ingest.thread_names import StringTable, name_timeline, thread_table
+from collectors.ingest.thread_roots import ThreadRoots
 from collectors.ingest.user_stacks import UserStackReader
 from collectors.perf_data import spec
 from collectors.perf_data.reader import Recording
@@ -63,7 +64,11 @@ def ingest_indexed(recording: Recording, index: RecordIndex, info: CaptureInfo, 
     dsos = DsoTable(recording.features.build_ids)
     spaces = build_address_spaces(index.side_band, dsos)
     mappings = MappingTable(spaces, dsos)
-    unwinder = Unwinder(lambda row: environment.images.image(dsos.rows[row]))
+
+    def image_of(row: int) -> ElfImage | None:
+        return environment.images.image(dsos.rows[row])
+
+    unwinder = Unwinder(image_of)
     places, stacks, counts = Places(), StackBuilder(), IngestCounts()
     is_kernel_high = not is_32_bit(recording.features.arch)
     stage = ChunkIngest(
@@ -91,7 +96,13 @@ def ingest_indexed(recording: Recording, index: RecordIndex, info: CaptureInfo, 
     kernel = KernelFrames(environment.kernel, dsos, strings)
     built = build_frames(nodes.frame, places.columns(is_kernel_high), dsos, spaces.modules, kernel)
     stack_table = StackTable(nodes.prefix, built.frame_of[nodes.frame])
-    state = _states(columns, leaves, StackFrames(stack_table, built.frames, built.unwinder_dso), unwinder, recording)
+    state = _states(
+        columns,
+        leaves,
+        StackFrames(stack_table, built.frames, built.unwinder_dso),
+        RootJudge(unwinder, ThreadRoots(image_of)),
+        recording,
+    )
     threads, thread_rows = thread_table(columns.thread, columns.order, name_timeline(index.side_band, strings), strings)
     samples = SampleTable(columns.time_ns, thread_rows, columns.cpu, columns.event, leaves, columns.weight, state)
     return Capture(
@@ -122,7 +133,7 @@ def _program_start(side_band: SideBand) -> ProgramStart | None:
 
 
 def _states(
-    columns: SampleColumns, leaves: Int32Column, tables: StackFrames, unwinder: Unwinder, recording: Recording
+    columns: SampleColumns, leaves: Int32Column, tables: StackFrames, judge: RootJudge, recording: Recording
 ) -> UInt8Column:
     undecided = columns.state == UNDECIDED
     if not undecided.any():
@@ -132,5 +143,5 @@ def _states(
     is_leaf[leaves[undecided]] = True
     nodes = np.flatnonzero(is_leaf).astype(np.int32)
     state_of = np.zeros(len(tables.stacks), np.uint8)
-    state_of[nodes] = frame_pointer_states(nodes, tables, unwinder, max_frames)
+    state_of[nodes] = frame_pointer_states(nodes, tables, judge, max_frames)
     return np.where(undecided, state_of[leaves], columns.state)

@@ -68,6 +68,20 @@ int main(int count, char **arguments) {
     return 0;
 }
 """
+SPIN = r"""
+#include <pthread.h>
+static volatile unsigned long sink;
+void spin(int rounds) { for (int i = 0; i < rounds; i++) sink += i * sink; }
+void outer(int rounds) { for (int i = 0; i < 8; i++) spin(rounds); }
+void *thread(void *argument) { outer(5000000); return argument; }
+int main(void) {
+    pthread_t other;
+    pthread_create(&other, 0, thread, 0);
+    outer(5000000);
+    pthread_join(other, 0);
+    return 0;
+}
+"""
 HEADER = re.compile(r"^\s*(.*?)\s+(-?\d+)/(-?\d+)\s+(\d+)\.(\d{9}):\s+(\d+)\s+(\S+):\s*(.*)$")
 BAD_FRAME = 2**64 - 1  # perf ends some unwound stacks with it
 
@@ -191,6 +205,22 @@ def test_frame_pointer_recordings_are_equal(perf: str, record: Callable[..., Pat
         assert mine.head() == expected.head()
         assert mine.frames == normalized(expected.frames)
     assert {comm.comm for comm in theirs} >= {"framed", "Web 33 (x)", "k/2:1", ":7: /9 [0]"}
+
+
+def test_stacks_that_end_where_a_thread_begins(record: Callable[..., Path], tmp_path: Path) -> None:
+    """At -O0 every function keeps a frame pointer, so hardly a frame can be missing, in the main thread and in others."""
+    (tmp_path / "spin.c").write_text(SPIN)
+    subprocess.run(["gcc", "-O0", "-pthread", "spin.c", "-o", "spin"], cwd=tmp_path, check=True, capture_output=True)
+    path = record("spin", ["-e", "cpu-clock", "-F", "1999", "-g"], tmp_path / "spin")
+    capture = capture_of(path)
+    states: dict[int, Counter[int]] = {}
+    for row in range(len(capture.samples)):
+        printed_sample = ours(capture, row)
+        if any(name.endswith("/spin") for name, _ in printed_sample.frames):
+            states.setdefault(printed_sample.tid, Counter())[int(capture.samples.state[row])] += 1
+    assert len(states) == 2
+    for counts in states.values():
+        assert counts[StackState.COMPLETE] > 0.9 * counts.total() > 50
 
 
 def test_children_by_fork_and_exec(perf: str, record: Callable[..., Path], binaries: Path) -> None:
