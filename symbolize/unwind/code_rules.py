@@ -12,7 +12,7 @@ from symbolize.elf.image import ElfImage
 from symbolize.elf.symbol_table import SymbolTable, parse_symbol_table
 from symbolize.unwind.dso_rules import DsoRules
 from symbolize.unwind.page_table import PageTable
-from symbolize.unwind.rule_rows import NO_RULES, NOT_COMPILED, RuleColumns, RuleRow, RuleRows
+from symbolize.unwind.rule_rows import ENDS_THREAD, HAS_NO_RULES, NO_RULES, NOT_COMPILED, RuleColumns, RuleRow, RuleRows
 
 # Functions that nothing calls, and the two of glibc from which the program's and a thread's first function are called: the
 # last of a chain of frame pointers, since glibc keeps none.
@@ -83,7 +83,7 @@ class CodeRules:
         """Does nothing call the code there: return address undefined by CFI, a function known as a thread's entry, or the
         image's entry code without CFI."""
         rows = self.rows(dso, lookup_offset)
-        result: BoolColumn = self.columns().ends_thread[rows] & (rows != NO_RULES)
+        result: BoolColumn = (self.columns().flags[rows] & (ENDS_THREAD | HAS_NO_RULES)) == ENDS_THREAD
         undecided = np.flatnonzero(~result & (dso >= 0))
         for row in np.unique(dso[undecided]).tolist():
             selected = undecided[dso[undecided] == row]

@@ -9,7 +9,7 @@ import numpy as np
 from profiler.model.arrays import BoolColumn, Int32Column, Int64Column, UInt8Column, UInt64Column
 from symbolize.elf.call_frame_program import RegisterRule, RuleKind
 from symbolize.unwind.code_rules import CodeRules
-from symbolize.unwind.dump_reader import DumpReader
+from symbolize.unwind.dump_reader import DumpReader, open_dumps
 from symbolize.unwind.expression import FrameInputs, UnsupportedExpressionError, evaluate
 from symbolize.unwind.fallback import Unruled, follow_frame_pointer
 from symbolize.unwind.levels import Level, StackLevels
@@ -32,7 +32,7 @@ class _Frames:
     is_caller: BoolColumn
     dump: DumpReader
 
-    def select(self, rows: Int64Column | BoolColumn) -> _Frames:
+    def select(self, rows: Int64Column) -> _Frames:
         return _Frames(
             self.sample[rows],
             self.address_space[rows],
@@ -60,7 +60,7 @@ class FullWalk:
             registers=dumps.registers[samples],
             known=np.tile(dumps.has_register, (len(samples), 1)),
             is_caller=np.zeros(len(samples), np.bool_),
-            dump=DumpReader(dumps.words, dumps.dump_start[samples], dumps.dump_bytes[samples], dumps.registers[samples, RSP]),
+            dump=open_dumps(dumps, samples),
         )
         for depth in range(max_depth):
             if not len(frames.sample):
@@ -90,7 +90,7 @@ class FullWalk:
                 status[selected] = _apply(self._code.row(number), frames.select(selected), selected, callers)
         going_on = status == _GOING_ON
         levels.end(frames.sample[~going_on], status[~going_on])
-        return callers.select(going_on)
+        return callers.select(np.flatnonzero(going_on))
 
     def _fall_back(
         self, frames: _Frames, selected: Int64Column, dso: Int32Column, lookup: UInt64Column, callers: _Frames

@@ -28,22 +28,25 @@ class PageTable:
         self._first_page: UInt64Column = np.zeros(1, np.uint64)
         self._directory_pages: UInt64Column = np.zeros(1, np.uint64)
         self._is_known: BoolColumn = np.ones(1, np.bool_)
+        self._known_below = 0  # every DSO row below is known
 
     def unknown_dsos(self, dso: Int32Column) -> list[int]:
         """DSO rows of ``dso`` (-1 allowed) that were not added yet, ascending."""
         highest = int(dso.max(initial=-1))
+        if highest < self._known_below:
+            return []
         if highest + 2 > len(self._is_known):
             self._grow_dsos(highest + 2)
-        known = self._is_known[dso + 1]
-        if known.all():
-            return []
-        return [int(row) for row in np.unique(dso[~known])]
+        unknown = ~self._is_known[dso + 1]
+        return [int(row) for row in np.unique(dso[unknown])]
 
     def add_dso(self, dso: int, first_offset: int, end_offset: int) -> None:
         """Cover file offsets ``first_offset`` .. ``end_offset`` of a DSO; an empty range gives "no rules" everywhere."""
         first_page = first_offset >> PAGE_BITS
         pages = max(0, ((end_offset + PAGE_BYTES - 1) >> PAGE_BITS) - first_page)
         self._is_known[dso + 1] = True
+        unknown = np.flatnonzero(~self._is_known)
+        self._known_below = int(unknown[0]) - 1 if len(unknown) else len(self._is_known) - 1
         self._first_page[dso + 1] = first_page
         self._directory_pages[dso + 1] = pages
         self._directory_start[dso + 1] = len(self._directory)

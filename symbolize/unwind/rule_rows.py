@@ -7,12 +7,11 @@ table of rows replace the rules themselves.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import IntEnum
 
 import numpy as np
 
-from profiler.model.arrays import BoolColumn, Int8Column, Int64Column, UInt64Column
-from symbolize.elf.call_frame_program import CFA_BY_EXPRESSION, CfaRule, RegisterRule, RuleKind
+from profiler.model.arrays import BoolColumn, Int64Column, UInt8Column, UInt64Column
+from symbolize.elf.call_frame_program import CfaRule, RegisterRule, RuleKind
 from symbolize.elf.dwarf_encoding import sleb128
 from symbolize.unwind.expression import registers_used
 from symbolize.unwind.registers import RBP, REGISTER_COUNT, RIP, RSP
@@ -22,24 +21,18 @@ NO_RULES = 1
 _FIRST_ROW = 2
 
 _DW_OP_BREG0 = 0x70
+_USUAL_RETURN_OFFSET = -8
 
 
-class CfaBase(IntEnum):
-    """What the canonical frame address is computed from."""
-
-    STACK_POINTER = 0
-    FRAME_POINTER = 1
-    EXPRESSION = 2
-    OTHER_REGISTER = 3
-    NONE = 4
-
-
-class FramePointerRule(IntEnum):
-    """Where the caller's RBP is: unchanged, in memory at CFA + offset, in memory at RBP + offset."""
-
-    SAME = 0
-    AT_CFA = 1
-    AT_FRAME_POINTER = 2
+# What the quick step must know of a row, as bits.
+CFA_BY_FRAME_POINTER = 1
+CFA_BY_EXPRESSION_BIT = 2
+CFA_BY_OTHER_REGISTER = 4
+POINTER_SAVED_AT_CFA = 8  # the caller's RBP is in memory at CFA + offset
+POINTER_SAVED_AT_POINTER = 16  # ... at RBP + offset
+ENDS_THREAD = 32  # the return address is undefined
+NEEDS_ALL_REGISTERS = 64  # cannot be applied with RSP, RBP and RIP alone
+HAS_NO_RULES = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,19 +49,16 @@ class RuleRow:
 class RuleColumns:
     """The part of the rows that the quick step uses; indexed by row.
 
-    ``needs_all_registers``: the row cannot be applied with RSP, RBP and RIP alone.  ``return_offset``: the return address
-    lies at CFA + this.  ``ends_thread``: the return address is undefined.  ``uses_frame_pointer``: the CFA is computed from
-    RBP and nothing else.
+    ``flags``: the bits above.  ``cfa_register``: DWARF number, for ``CFA_BY_OTHER_REGISTER``.  ``cfa_offset``,
+    ``pointer_offset``: modulo 2**64; the latter is 0 where RBP is not saved.  ``return_offset``: the return address lies at
+    CFA + this.  ``uses_frame_pointer``: the CFA is computed from RBP and nothing else.
     """
 
-    cfa_base: Int8Column
+    flags: UInt8Column
     cfa_register: Int64Column
     cfa_offset: UInt64Column
-    frame_pointer_rule: Int8Column
-    frame_pointer_offset: UInt64Column
+    pointer_offset: UInt64Column
     return_offset: UInt64Column
-    ends_thread: BoolColumn
-    needs_all_registers: BoolColumn
     is_signal_frame: BoolColumn
     uses_frame_pointer: BoolColumn
 
@@ -102,39 +92,27 @@ class RuleRows:
 
     def columns(self) -> RuleColumns:
         """All rows as columns; made anew only after rows were added."""
-        if len(self._columns.cfa_base) != len(self._packed):
+        if len(self._columns.flags) != len(self._packed):
             self._columns = _columns(self._packed)
         return self._columns
 
 
-_PackedRow = tuple[int, int, int, int, int, int, bool, bool, bool, bool]
+_PackedRow = tuple[int, int, int, int, int, bool, bool]
 
 
 def _pack(row: RuleRow) -> _PackedRow:
+    """One row of ``RuleColumns``."""
     rules = dict(row.rules)
-    base, register, offset, cfa_is_simple = _packed_cfa(row.cfa)
-    pointer_rule, pointer_offset, pointer_is_simple = _packed_frame_pointer(rules.get(RBP))
+    cfa_flags, register, offset = _packed_cfa(row.cfa)
+    pointer_flags, pointer_offset = _packed_frame_pointer(rules.get(RBP))
     kind, value = rules.get(row.return_register, (RuleKind.UNDEFINED, 0))
-    return_offset = value if kind == RuleKind.OFFSET and isinstance(value, int) else 0
-    is_simple = (
-        cfa_is_simple
-        and pointer_is_simple
-        and kind in (RuleKind.OFFSET, RuleKind.UNDEFINED)
-        and RSP not in rules
-        and not row.is_signal_frame
-    )
-    return (
-        base,
-        register,
-        offset,
-        pointer_rule,
-        pointer_offset,
-        return_offset,
-        kind == RuleKind.UNDEFINED,
-        not is_simple,
-        row.is_signal_frame,
-        _uses_frame_pointer(row.cfa),
-    )
+    flags = cfa_flags | pointer_flags
+    if kind == RuleKind.UNDEFINED:
+        flags |= ENDS_THREAD
+    if kind not in (RuleKind.OFFSET, RuleKind.UNDEFINED) or RSP in rules or row.is_signal_frame:
+        flags |= NEEDS_ALL_REGISTERS
+    return_offset = value if kind == RuleKind.OFFSET and isinstance(value, int) else _USUAL_RETURN_OFFSET
+    return flags, register, offset, pointer_offset, return_offset, row.is_signal_frame, _uses_frame_pointer(row.cfa)
 
 
 def _uses_frame_pointer(cfa: CfaRule) -> bool:
@@ -144,51 +122,48 @@ def _uses_frame_pointer(cfa: CfaRule) -> bool:
     return registers_used(value) == {RBP} if isinstance(value, bytes) else register == RBP
 
 
-def _packed_cfa(cfa: CfaRule) -> tuple[CfaBase, int, int, bool]:
-    """(base, register, offset, can be computed from RSP, RBP and RIP)."""
+def _packed_cfa(cfa: CfaRule) -> tuple[int, int, int]:
+    """(flags, register, offset)."""
     if cfa is None:
-        return CfaBase.NONE, 0, 0, True
+        return HAS_NO_RULES, 0, 0
     register, value = cfa
-    if register == CFA_BY_EXPRESSION and isinstance(value, bytes):
-        return CfaBase.EXPRESSION, 0, 0, registers_used(value) <= {RSP, RBP, RIP}
-    offset = value if isinstance(value, int) else 0
-    bases = {RSP: CfaBase.STACK_POINTER, RBP: CfaBase.FRAME_POINTER}
-    return bases.get(register, CfaBase.OTHER_REGISTER), register, offset, True
+    if isinstance(value, bytes):
+        is_known = registers_used(value) <= {RSP, RBP, RIP}
+        return (CFA_BY_EXPRESSION_BIT if is_known else NEEDS_ALL_REGISTERS), 0, 0
+    if register in (RSP, RBP):
+        return (CFA_BY_FRAME_POINTER if register == RBP else 0), register, value
+    if register >= REGISTER_COUNT:
+        return NEEDS_ALL_REGISTERS, 0, 0
+    return CFA_BY_OTHER_REGISTER, register, value
 
 
-def _packed_frame_pointer(rule: RegisterRule | None) -> tuple[FramePointerRule, int, bool]:
-    """(rule, offset, is one of the three simple ones)."""
+def _packed_frame_pointer(rule: RegisterRule | None) -> tuple[int, int]:
+    """(flags, offset)."""
     kind, value = rule or (RuleKind.SAME_VALUE, 0)
     if kind == RuleKind.SAME_VALUE:
-        return FramePointerRule.SAME, 0, True
+        return 0, 0
     if kind == RuleKind.OFFSET and isinstance(value, int):
-        return FramePointerRule.AT_CFA, value, True
+        return POINTER_SAVED_AT_CFA, value
     if kind == RuleKind.EXPRESSION and isinstance(value, bytes) and value[:1] == bytes([_DW_OP_BREG0 + RBP]):
         # Functions that realign their stack save RBP at (RBP), which need not be at a fixed distance from the CFA.
         try:
             offset, end = sleb128(value, 1)
         except IndexError:
-            return FramePointerRule.SAME, 0, False
-        return FramePointerRule.AT_FRAME_POINTER, offset, end == len(value)
-    return FramePointerRule.SAME, 0, False
+            return NEEDS_ALL_REGISTERS, 0
+        return (POINTER_SAVED_AT_POINTER, offset) if end == len(value) else (NEEDS_ALL_REGISTERS, 0)
+    return NEEDS_ALL_REGISTERS, 0
 
 
 def _columns(packed: list[_PackedRow]) -> RuleColumns:
-    columns = list(zip(*packed, strict=True))
-    numbers = [np.array(column, np.int64) for column in (columns[0], columns[1], columns[3])]
-    words = [_words(columns[position]) for position in (2, 4, 5)]
-    flags = [np.array(column, np.bool_) for column in columns[6:]]
+    flags, register, offset, pointer_offset, return_offset, is_signal, by_pointer = zip(*packed, strict=True)
     return RuleColumns(
-        cfa_base=numbers[0].astype(np.int8),
-        cfa_register=np.clip(numbers[1], 0, REGISTER_COUNT - 1),
-        cfa_offset=words[0],
-        frame_pointer_rule=numbers[2].astype(np.int8),
-        frame_pointer_offset=words[1],
-        return_offset=words[2],
-        ends_thread=flags[0],
-        needs_all_registers=flags[1],
-        is_signal_frame=flags[2],
-        uses_frame_pointer=flags[3],
+        flags=np.array(flags, np.uint8),
+        cfa_register=np.array(register, np.int64),
+        cfa_offset=_words(offset),
+        pointer_offset=_words(pointer_offset),
+        return_offset=_words(return_offset),
+        is_signal_frame=np.array(is_signal, np.bool_),
+        uses_frame_pointer=np.array(by_pointer, np.bool_),
     )
 
 
