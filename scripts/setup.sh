@@ -33,6 +33,7 @@ list_missing() {
     command -v g++ >/dev/null || echo compiler
     command -v readelf >/dev/null || echo binutils
     command -v llvm-symbolizer >/dev/null || echo llvm
+    command -v pgrep >/dev/null || echo procps
     # Without their symbols the C library's memmove and malloc have no names.  Only Debian's packaging keeps them apart.
     [ "$(package_manager)" != apt ] || [ -d /usr/lib/debug/.build-id ] || echo libc-symbols
 }
@@ -53,6 +54,7 @@ list_packages() {
             pacman:python | pacman:venv) echo python ;;
             pacman:compiler) echo gcc ;;
             dnf:venv) echo python3 ;;
+            dnf:procps | pacman:procps) echo procps-ng ;;
             *) echo "$word" ;;
         esac
     done

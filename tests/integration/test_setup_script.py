@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 ORDINARY_TOOLS = ("bash", "cat", "dirname", "sed", "sha256sum", "tr")
-NEEDED = ("perf", "g++", "readelf", "llvm-symbolizer")
+NEEDED = ("perf", "g++", "readelf", "llvm-symbolizer", "pgrep")
 
 
 class Machine:
@@ -56,16 +56,16 @@ def test_everything_is_missing_on_debian(machine: Machine) -> None:
     machine.add("apt-get")
     done = machine.set_up()
     assert done.returncode == 1
-    assert "missing: perf compiler binutils llvm" in done.stderr
+    assert "missing: perf compiler binutils llvm procps" in done.stderr
     perf = "linux-tools-generic" if is_ubuntu() else "linux-perf"
-    install = f"apt-get update && apt-get install -y --no-install-recommends {perf} g++ binutils llvm"
+    install = f"apt-get update && apt-get install -y --no-install-recommends {perf} g++ binutils llvm procps"
     assert f"sudo sh -c '{install}" in done.stderr
     assert not (machine.checkout / ".venv").exists()
 
 
 @pytest.mark.parametrize(
     ("manager", "command"),
-    [("dnf", "dnf install -y perf gcc-c++ binutils llvm"), ("pacman", "pacman -S --needed perf gcc binutils llvm")],
+    [("dnf", "dnf install -y perf gcc-c++ binutils llvm procps-ng"), ("pacman", "pacman -S --needed perf gcc binutils llvm procps-ng")],
 )
 def test_everything_is_missing_elsewhere(machine: Machine, manager: str, command: str) -> None:
     machine.add(manager)
@@ -79,7 +79,7 @@ def test_no_package_manager_is_known(machine: Machine) -> None:
     machine.add("g++")
     done = machine.set_up()
     assert done.returncode == 1
-    assert "missing: binutils llvm; install them" in done.stderr
+    assert "missing: binutils llvm procps; install them" in done.stderr
 
 
 def test_perf_that_does_not_run_counts_as_missing(machine: Machine) -> None:
