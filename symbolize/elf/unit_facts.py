@@ -114,7 +114,7 @@ def _unit(sections: _Sections, position: int) -> UnitFacts | None:
         position += 11
     abbreviations = _abbreviations(sections.abbreviations, table)
     code, position = uleb128(info, position)
-    _, attributes = abbreviations[code]
+    _, attributes = abbreviations.get(code, (0, ()))
     texts = _texts(sections, position, attributes)
     return UnitFacts(
         name=texts.get(_DW_AT_NAME, ""),

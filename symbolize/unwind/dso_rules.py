@@ -9,7 +9,7 @@ import numpy as np
 from profiler.errors import FormatError
 from profiler.model.arrays import Int32Column, Int64Column
 from symbolize.elf.call_frame_index import CallFrameIndex, call_frame_indexes
-from symbolize.elf.call_frame_program import CFA_BY_EXPRESSION, RuleKind, frame_rows
+from symbolize.elf.call_frame_program import CFA_BY_EXPRESSION, FrameProgram, RuleKind
 from symbolize.elf.image import ElfImage
 from symbolize.elf.layout import EM_X86_64
 from symbolize.unwind.page_table import PAGE_BYTES
@@ -19,6 +19,7 @@ from symbolize.unwind.rule_rows import NO_RULES, RuleRow, RuleRows
 # In a PLT stub that pushes (offset 11 and later of 16 bytes) one more word lies above the return address:
 # rsp + 8 + (((rip & 15) >= 11) << 3).
 _LAZY_PLT_CFA = bytes([0x77, 8, 0x80, 0, 0x3F, 0x1A, 0x3B, 0x2A, 0x33, 0x24, 0x22])
+_ADDRESS_LIMIT = 2**62
 _PLT_SECTIONS = (".plt", ".plt.sec", ".plt.got", ".iplt")
 
 
@@ -30,6 +31,7 @@ class DsoRules:
         self._rows = rows
         self._pending_indexes = call_frame_indexes(image) if image.machine == EM_X86_64 else []
         self._indexes: list[CallFrameIndex] = []
+        self._programs: list[FrameProgram] = []
         self._compiled: dict[tuple[int, int], _Run | None] = {}
         self._plt_rows = {
             True: rows.intern(RuleRow((CFA_BY_EXPRESSION, _LAZY_PLT_CFA), ((RIP, (RuleKind.OFFSET, -8)),), False, RIP)),
@@ -89,17 +91,30 @@ class DsoRules:
             made = self._pending_indexes.pop(0)()
             if made is not None:
                 self._indexes.append(made)
+                self._programs.append(FrameProgram(made.section))
         return self._indexes[number] if number < len(self._indexes) else None
 
     def _run(self, number: int, candidate: int) -> _Run | None:
         key = (number, candidate)
         if key not in self._compiled:
-            index = self._indexes[number]
             try:
-                self._compiled[key] = _compile_fde(index, int(index.offsets[candidate]), self._rows)
+                self._compiled[key] = self._compile_fde(number, int(self._indexes[number].offsets[candidate]))
             except FormatError:
                 self._compiled[key] = None
         return self._compiled[key]
+
+    def _compile_fde(self, number: int, offset: int) -> _Run | None:
+        fde = self._indexes[number].section.fde(offset)
+        common = fde.common
+        starts: list[int] = []
+        numbers: list[int] = []
+        for start, cfa, rules in self._programs[number].rows(fde):
+            if start >= fde.end:
+                break
+            starts.append(start)
+            row = RuleRow(cfa, tuple(sorted(rules.items())), common.is_signal_frame, common.return_register)
+            numbers.append(self._rows.intern(row))
+        return _Run(starts, numbers, fde.end) if starts and fde.end < _ADDRESS_LIMIT else None
 
     def _row_without_fde(self, link_address: int) -> int:
         """lld writes no call frame information for its PLT."""
@@ -125,17 +140,3 @@ class _Run:
         """Row numbers of the bytes ``first`` .. ``end``, which lie inside the run."""
         bounds = np.clip(self._bounds, first, end)
         return np.repeat(self._numbers, bounds[1:] - bounds[:-1])
-
-
-def _compile_fde(index: CallFrameIndex, offset: int, rows: RuleRows) -> _Run | None:
-    fde = index.section.fde(offset)
-    common = fde.common
-    starts: list[int] = []
-    numbers: list[int] = []
-    for row in frame_rows(index.section, fde):
-        if row.start >= fde.end:
-            break
-        rules = tuple(sorted(row.rules.items()))
-        starts.append(row.start)
-        numbers.append(rows.intern(RuleRow(row.cfa, rules, common.is_signal_frame, common.return_register)))
-    return _Run(starts, numbers, fde.end) if starts and fde.end < 2**62 else None

@@ -7,6 +7,7 @@ table of rows replace the rules themselves.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -35,9 +36,8 @@ NEEDS_ALL_REGISTERS = 64  # cannot be applied with RSP, RBP and RIP alone
 HAS_NO_RULES = 128
 
 
-@dataclass(frozen=True, slots=True)
-class RuleRow:
-    """One distinct combination of rules, complete."""
+class RuleRow(NamedTuple):
+    """One distinct combination of rules, complete; ``rules`` by ascending register."""
 
     cfa: CfaRule
     rules: tuple[tuple[int, RegisterRule], ...]
