@@ -130,34 +130,30 @@ def _in_executable_section(image: ElfImage, addresses: UInt64Column) -> BoolColu
 
 def _choose(records: SymbolRecords, strings: memoryview) -> SymbolRecords:
     """One record per address, ascending."""
-    records = records[np.argsort(records["st_value"], kind="stable")]
+    kind, binding = records["st_info"] & 15, records["st_info"] >> 4
+    # The four reasons that need no name as one number, so that sorting settles most aliases; smallest is best.
+    rank = (records["st_size"] == 0) * 8 + (kind == _STT_NOTYPE) * 4 + (binding == _STB_WEAK) * 2 + (binding == _STB_LOCAL)
+    order = np.lexsort((rank, records["st_value"]))
+    records, rank = records[order], rank[order]
     if not len(records):
         return records
-    starts = np.flatnonzero(np.concatenate([[True], records["st_value"][1:] != records["st_value"][:-1]]))
-    ends = np.append(starts[1:], len(records))
+    is_first = np.concatenate([[True], records["st_value"][1:] != records["st_value"][:-1]])
+    starts = np.flatnonzero(is_first)
+    group = np.cumsum(is_first) - 1
+    is_tied = rank == rank[starts][group]
+    ties = np.bincount(group[is_tied])
     chosen = starts.copy()
-    for group in np.flatnonzero(ends - starts > 1).tolist():
-        rows = range(int(starts[group]), int(ends[group]))
-        chosen[group] = min(rows, key=lambda row: _alias_rank(records, row, strings))
+    for number in np.flatnonzero(ties > 1).tolist():
+        first = int(starts[number])
+        names = [string_at(strings, int(offset)) for offset in records["st_name"][first : first + int(ties[number])]]
+        chosen[number] = first + min(range(len(names)), key=lambda at: _name_rank(names[at]))
     return records[chosen]
 
 
-def _alias_rank(records: SymbolRecords, row: int, strings: memoryview) -> tuple[bool, bool, bool, bool, int, int, str]:
+def _name_rank(name: str) -> tuple[int, int, str]:
     """Smallest is best."""
-    record = records[row]
-    name = string_at(strings, int(record["st_name"]))
-    binding, kind = int(record["st_info"]) >> 4, int(record["st_info"]) & 15
-    is_mangled = name.startswith(("_Z", "_R"))
-    underscores = 0 if is_mangled else len(name) - len(name.lstrip("_"))
-    return (
-        record["st_size"] == 0,
-        kind == _STT_NOTYPE,
-        binding == _STB_WEAK,
-        binding == _STB_LOCAL,
-        underscores,
-        -len(name),
-        name,
-    )
+    underscores = 0 if name.startswith(("_Z", "_R")) else len(name) - len(name.lstrip("_"))
+    return underscores, -len(name), name
 
 
 def _ranges(image: ElfImage, start: UInt64Column, size: UInt64Column) -> tuple[UInt64Column, UInt64Column, Int64Column]:

@@ -34,6 +34,7 @@ THREAD_ENTRY_FUNCTIONS = frozenset(
 )
 # The dynamic loader's entry code is assembler without call frame information, 70 bytes in glibc 2.36.
 _ENTRY_CODE_BYTES = 256
+_FUNCTION_ALIGNMENT = 16
 
 
 class CodeRules:
@@ -44,6 +45,7 @@ class CodeRules:
         self._images: dict[int, ElfImage | None] = {}
         self._symbols: dict[int, SymbolTable | None] = {}
         self._rules: dict[int, DsoRules] = {}
+        self._libc_starts: dict[int, int] = {}
         self._rows = RuleRows()
         self._pages = PageTable()
 
@@ -75,7 +77,7 @@ class CodeRules:
 
     def uses_frame_pointer(self, dso: Int32Column, lookup_offset: UInt64Column) -> BoolColumn:
         """Is the CFA there computed from RBP; False where there is no rule."""
-        rows = self.rows(dso, lookup_offset)
+        rows = self.rows_at_exact_address(dso, lookup_offset)
         result: BoolColumn = self.columns().uses_frame_pointer[rows]
         return result
 
@@ -100,11 +102,33 @@ class CodeRules:
             result |= has_no_rules & (link - np.uint64(image.entry_address) < np.uint64(_ENTRY_CODE_BYTES))
         symbols = self._symbol_table(dso, image)
         if symbols is not None:
+            result |= self._calls_main(dso, image, link)
             found = symbols.lookup(link)
             rows, inverse = np.unique(found, return_inverse=True)
             named = np.array([row >= 0 and symbols.name(row) in THREAD_ENTRY_FUNCTIONS for row in rows.tolist()], np.bool_)
             result |= named[inverse]
         return result
+
+    def _calls_main(self, dso: int, image: ElfImage, link: UInt64Column) -> BoolColumn:
+        """``__libc_start_call_main`` of a stripped glibc: the local function just before the exported one that calls it."""
+        start = self._libc_start(dso, image)
+        if start < 0 or dso not in self._rules:
+            return np.zeros(len(link), np.bool_)
+        ends = self._rules[dso].function_ends(link.view(np.int64))
+        result: BoolColumn = (ends >= 0) & (
+            (ends + _FUNCTION_ALIGNMENT - 1) // _FUNCTION_ALIGNMENT == start // _FUNCTION_ALIGNMENT
+        )
+        return result
+
+    def _libc_start(self, dso: int, image: ElfImage) -> int:
+        """Link address of glibc's ``__libc_start_main``, -1 in other images."""
+        if dso not in self._libc_starts:
+            symbols = self._symbol_table(dso, image)
+            is_libc = image.name.rsplit("/", 1)[-1].startswith(("libc.so", "libc-"))
+            rows = range(len(symbols)) if symbols is not None and is_libc else range(0)
+            found = (symbols.start(row) for row in rows if symbols is not None and symbols.name(row) == "__libc_start_main")
+            self._libc_starts[dso] = next(found, -1)
+        return self._libc_starts[dso]
 
     def _entry_has_no_rules(self, dso: int, image: ElfImage) -> bool:
         entry = image.file_offsets(np.array([image.entry_address], np.uint64))

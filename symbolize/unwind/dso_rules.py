@@ -71,6 +71,10 @@ class DsoRules:
                 yield first, run.rows_of(first - bias, end - bias)
             position = last + 1
 
+    def function_ends(self, link_addresses: Int64Column) -> Int64Column:
+        """Where the FDE that covers each address ends, -1 where there is none."""
+        return np.array([-1 if run is None else run.end for run in self._runs(link_addresses)], np.int64)
+
     def _runs(self, link: Int64Column) -> list[_Run | None]:
         """The compiled FDE that covers each address."""
         found: list[_Run | None] = [None] * len(link)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
-from support.elf_programs import compile_program, load_image, tool_output
+from support.elf_programs import compile_program, load_image, system_library, tool_output
 
 from profiler.model.arrays import Int32Column, Int64Column, UInt64Column
 from symbolize.elf.image import ElfImage
@@ -408,6 +408,25 @@ def test_questions_about_single_places(program: Program) -> None:
     unmapped = np.full(len(names), -1, np.int32)
     assert not unwinder.cfa_from_frame_pointer(unmapped, offsets).any()
     assert not unwinder.is_thread_entry(unmapped, offsets).any()
+
+
+def test_the_caller_of_main_in_a_stripped_libc_is_a_thread_entry() -> None:
+    """Where frame pointers end: behind ``main`` comes ``call __libc_start_call_main``'s ``mov %eax,%edi; call exit``."""
+    path = system_library("libc.so.6")
+    image = load_image(path)
+    exported = {name.partition("@")[0]: int(value, 16) for value, name in re.findall(
+        r"^([0-9a-f]{16}) [TW] (\S+)", tool_output("nm", "-D", "--defined-only", str(path)), re.MULTILINE)}  # fmt: skip
+    start, end = exported["__libc_start_main"], exported["exit"]
+    code = tool_output(
+        "objdump", "-d", "--no-show-raw-insn", f"--start-address={start - 256}", f"--stop-address={start}", str(path)
+    )
+    calls = re.findall(rf"^ *(\w+):\s+call +\*%rax\n *(\w+):\s+mov +%eax,%edi\n *\w+:\s+call +{end:x} ", code, re.MULTILINE)
+    if len(calls) != 1:
+        pytest.skip("this libc calls main in another way")
+    places = np.array([int(calls[0][1], 16) - 1, start - 0x1000, end], np.uint64)
+    unwinder = Unwinder(lambda _: image)
+    found = unwinder.is_thread_entry(np.zeros(3, np.int32), image.file_offsets(places))
+    assert found.tolist() == [True, False, False]
 
 
 def test_random_stacks_always_end(program: Program) -> None:
