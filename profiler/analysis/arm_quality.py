@@ -118,7 +118,7 @@ def _stack_findings(quality: ArmQuality, missing: Sequence[MissingSymbols]) -> l
         message = f"{_percent(quality.unresolved)} of the weight has no function name" + (
             f" (missing: {files})" if files else ""
         )
-        advice = "add the files with these build IDs: slotscope symbols add, or debug packages"
+        advice = "install the debug packages of these files, or name a directory that holds them: --debug-dir DIR"
         found.append(_Finding(severity, "unresolved", message, advice))
     return found
 
