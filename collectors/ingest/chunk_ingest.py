@@ -6,20 +6,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from collectors.ingest.address_spaces import NO_SPACE, MappingTable
+from collectors.ingest.address_spaces import NO_SPACE
 from collectors.ingest.callchains import AddressLists, AddressResolver, chain_addresses
 from collectors.ingest.frame_lists import FrameLists, joined, replaced_where_empty
 from collectors.ingest.group_reads import CounterGains, counter_readings
-from collectors.ingest.places import Places
-from collectors.ingest.quality_counts import IngestCounts
+from collectors.ingest.ingest_tables import IngestTables
 from collectors.ingest.sample_columns import SampleColumns
-from collectors.ingest.stack_builder import StackBuilder
 from collectors.ingest.stack_states import UNDECIDED
-from collectors.ingest.timeline import Timeline
 from collectors.ingest.user_stacks import UserStackReader
 from collectors.perf_data import spec
 from collectors.perf_data.attributes import EventAttributes
-from collectors.perf_data.reader import Chunk
+from collectors.perf_data.reader import Chunk, Recording
 from profiler.model.arrays import BoolColumn, Int32Column, Int64Column, UInt8Column, UInt64Column
 from profiler.model.frame_table import CpuMode
 from profiler.model.sample_table import StackState
@@ -38,59 +35,55 @@ class ProgramStart:
     time_ns: int
 
 
-@dataclass(frozen=True, slots=True)
 class ChunkIngest:
-    """The tables that chunks are read with, and those they fill.  ``has_time``: else positions order samples."""
+    """Reads the chunks of one recording in order; ``program_start`` is ``None`` when every sample counts."""
 
-    attributes: tuple[EventAttributes, ...]
-    has_time: bool
-    is_kernel_high: bool
-    program_start: ProgramStart | None
-    spaces: Timeline
-    mappings: MappingTable
-    places: Places
-    resolver: AddressResolver
-    user_stacks: UserStackReader
-    stacks: StackBuilder
-    gains: CounterGains
-    counts: IngestCounts
+    def __init__(self, recording: Recording, tables: IngestTables, program_start: ProgramStart | None) -> None:
+        self._attributes = recording.attributes
+        self._has_time = recording.has_time
+        self._program_start = program_start
+        self._tables = tables
+        self._spaces = tables.spaces.timeline()
+        self._resolver = AddressResolver(tables.places, tables.mappings)
+        self._user_stacks = UserStackReader(tables.unwinder, tables.mappings, tables.places)
+        self._gains = CounterGains(recording.attributes)
 
     def read(self, chunk: Chunk) -> SampleColumns | None:
         """The chunk's samples; ``None`` when none of them counts."""
-        self.counts.mismatched += chunk.fields.mismatched
+        self._tables.counts.mismatched += chunk.fields.mismatched
         chunk = chunk.rows(self._counting(chunk))
         if not len(chunk.position):
             return None
         fields = chunk.fields
         order = self._order(chunk)
-        space = np.maximum(self.spaces.at(fields.process_thread & _LOW_HALF, order), NO_SPACE)
-        self.mappings.enter(space.astype(np.int64))
+        space = np.maximum(self._spaces.at(fields.process_thread & _LOW_HALF, order), NO_SPACE)
+        self._tables.mappings.enter(space.astype(np.int64))
         frames, state = self._frames(chunk, space)
         columns = SampleColumns(
             order=order,
             position=chunk.position,
             time_ns=fields.time_ns,
-            thread=fields.process_thread,
+            thread=self._tables.threads.number(fields.process_thread),
             cpu=np.where(fields.cpu < 1 << 15, fields.cpu, -1).astype(np.int16),
             event=chunk.event,
-            node=self.stacks.add(frames),
+            node=self._tables.stacks.add(frames),
             weight=self._weights(chunk),
             state=state,
         )
         return self._by_counter(chunk, columns)
 
     def _order(self, chunk: Chunk) -> UInt64Column:
-        return chunk.fields.time_ns if self.has_time else chunk.position.astype(np.uint64)
+        return chunk.fields.time_ns if self._has_time else chunk.position.astype(np.uint64)
 
     def _counting(self, chunk: Chunk) -> BoolColumn:
         is_known = chunk.event >= 0
-        self.counts.unknown_events += int((~is_known).sum())
-        start = self.program_start
+        self._tables.counts.unknown_events += int((~is_known).sum())
+        start = self._program_start
         if start is None:
             return is_known
         is_program = (chunk.fields.process_thread & _LOW_HALF) == np.uint64(start.pid & 0xFFFFFFFF)
         before = is_known & is_program & (self._order(chunk) < np.uint64(start.time_ns))
-        self.counts.before_exec += int(before.sum())
+        self._tables.counts.before_exec += int(before.sum())
         kept: BoolColumn = is_known & ~before
         return kept
 
@@ -99,17 +92,17 @@ class ChunkIngest:
         layout = chunk.layout
         state = np.full(len(chunk.position), UNDECIDED, np.uint8)
         if layout.has(spec.PERF_SAMPLE_CALLCHAIN):
-            chains = chain_addresses(chunk.fields, self.is_kernel_high)
+            chains = chain_addresses(chunk.fields, self._tables.is_kernel_high)
         else:
             nothing = np.zeros(len(chunk.position) + 1, np.int64)
             chains = AddressLists(np.zeros(0, np.uint64), nothing, np.zeros(0, np.bool_), None)
         if layout.has(spec.PERF_SAMPLE_STACK_USER) and layout.has(spec.PERF_SAMPLE_REGS_USER):
-            user = self.user_stacks.read(chunk, space)
-            kernel = self.resolver.frames(_without_user_part(chains, user.is_unwound), space)
+            user = self._user_stacks.read(chunk, space)
+            kernel = self._resolver.frames(_without_user_part(chains, user.is_unwound), space)
             frames = joined(user.frames, kernel)
             state = np.where(user.is_unwound, user.state, UNDECIDED).astype(np.uint8)
         else:
-            frames = self.resolver.frames(chains, space)
+            frames = self._resolver.frames(chains, space)
         is_empty = frames.lengths == 0
         if is_empty.any():
             state[is_empty] = StackState.NO_USER_STACK
@@ -120,24 +113,24 @@ class ChunkIngest:
         """The frame of each sample's own instruction address; the unknown place without one."""
         count = len(chunk.position)
         if not chunk.layout.has(spec.PERF_SAMPLE_IP):
-            return np.full(count, 2 * self.places.unknown(), np.int32)
+            return np.full(count, 2 * self._tables.places.unknown(), np.int32)
         addresses = chunk.fields.ip
         start = np.arange(count + 1, dtype=np.int64)
         mode = _sample_modes(chunk.fields.misc, addresses)
         lists = AddressLists(addresses, start, np.zeros(count, np.bool_), mode)
-        return self.resolver.frames(lists, space).codes_root_first
+        return self._resolver.frames(lists, space).codes_root_first
 
     def _weights(self, chunk: Chunk) -> Int64Column:
         if chunk.layout.has(spec.PERF_SAMPLE_PERIOD):
             return np.minimum(chunk.fields.period, _MAX_WEIGHT).astype(np.int64)
-        weight_of = np.array([_fixed_weight(event) for event in self.attributes], np.int64)
+        weight_of = np.array([_fixed_weight(event) for event in self._attributes], np.int64)
         return weight_of[chunk.event]
 
     def _by_counter(self, chunk: Chunk, columns: SampleColumns) -> SampleColumns:
         readings = counter_readings(chunk)
         if readings is None:
             return columns
-        rows, event, gain = self.gains.gains(readings, columns.thread)
+        rows, event, gain = self._gains.gains(readings, columns.thread)
         return columns.rows(rows).with_counters(event, gain)
 
 

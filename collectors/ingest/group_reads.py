@@ -15,7 +15,7 @@ from collectors.perf_data import spec
 from collectors.perf_data.attributes import EventAttributes
 from collectors.perf_data.reader import Chunk
 from collectors.perf_data.sample_fields import read_entry_words, read_time_words
-from profiler.model.arrays import Int16Column, Int64Column, UInt64Column
+from profiler.model.arrays import Int16Column, Int32Column, Int64Column, UInt64Column
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class CounterGains:
         self._is_inherited = [event.is_inherited for event in attributes]
         self._latest: dict[tuple[int, int], int] = {}
 
-    def gains(self, readings: CounterReadings, thread: UInt64Column) -> tuple[Int64Column, Int16Column, Int64Column]:
+    def gains(self, readings: CounterReadings, thread: Int32Column) -> tuple[Int64Column, Int16Column, Int64Column]:
         """(sample row, event row, gain) of every counter that moved; readings must come in file order.  ``thread`` per
         sample."""
         rows, events, gains = [], [], []

@@ -12,6 +12,8 @@ from profiler.model.arrays import BoolColumn, Int32Column, Int64Column, UInt64Co
 # Multiplicative hashing: 2**64 / golden ratio, odd (Knuth, TAOCP vol. 3, 6.4).
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _EMPTY = np.uint64(0)
+# So many that most keys sit in the first slot they ask for.
+_SLOTS_PER_KEY = 3
 
 
 class Interner:
@@ -62,7 +64,7 @@ class Interner:
         numbers = np.arange(self._count, self._count + len(keys), dtype=np.int32)
         self._pieces.append(keys)
         self._count += len(keys)
-        if self._count * 2 > len(self._slots):
+        if self._count * _SLOTS_PER_KEY > len(self._slots):
             self._grow()
         else:
             self._place(keys, numbers)
@@ -74,8 +76,11 @@ class Interner:
         missing = np.flatnonzero(numbers < 0)
         if not len(missing):
             return numbers, keys[:0]
-        new_keys, inverse = np.unique(keys[missing], return_inverse=True)
-        numbers[missing] = self.add(new_keys)[inverse]
+        absent = keys[missing]
+        first = first_rows(absent)
+        new_keys = absent[first == np.arange(len(first))]
+        self.add(new_keys)
+        numbers[missing] = self.find(absent)
         return numbers, new_keys
 
     def _first_slot(self, keys: UInt64Column) -> Int64Column:
@@ -84,7 +89,7 @@ class Interner:
         return slot.view(np.int64)
 
     def _grow(self) -> None:
-        while self._count * 2 > 1 << self._bits:
+        while self._count * _SLOTS_PER_KEY > 1 << self._bits:
             self._bits += 2
         self._slots = np.zeros(1 << self._bits, np.uint64)
         self._numbers = np.zeros(1 << self._bits, np.int32)
@@ -101,6 +106,24 @@ class Interner:
             self._numbers[slot[placed]] = numbers[placed]
             keys, numbers = keys[~placed], numbers[~placed]
             slot = (slot[~placed] + 1) & (len(self._slots) - 1)
+
+
+def first_rows(keys: UInt64Column) -> Int64Column:
+    """For every row, the first row that has the same key.
+
+    Keys are scattered over a table, last to first, so that the first of equal keys is left; those that find another key in
+    their slot are sorted.
+    """
+    bits = max(len(keys) * _SLOTS_PER_KEY, 2).bit_length()
+    slot = ((keys * _GOLDEN) >> np.uint64(64 - bits)).view(np.int64)
+    table = np.empty(1 << bits, np.int64)
+    table[slot[::-1]] = np.arange(len(keys) - 1, -1, -1)
+    first = table[slot]
+    other = np.flatnonzero(keys[first] != keys)
+    if len(other):
+        _, index, inverse = np.unique(keys[other], return_index=True, return_inverse=True)
+        first[other] = other[index[inverse]]
+    return first
 
 
 def mixed(values: UInt64Column) -> UInt64Column:

@@ -12,12 +12,12 @@ from profiler.model.arrays import Int16Column, Int32Column, Int64Column, UInt8Co
 @dataclass(frozen=True, slots=True)
 class SampleColumns:
     """One row per sample.  ``order``: what sorts samples (time, or the position where no time was recorded).
-    ``position``: byte offset in the recording.  ``thread``: pid and tid in one word.  ``node``: of the stack builder."""
+    ``position``: byte offset in the recording.  ``thread``: number of its (pid, tid).  ``node``: of the stack builder."""
 
     order: UInt64Column
     position: Int64Column
     time_ns: UInt64Column
-    thread: UInt64Column
+    thread: Int32Column
     cpu: Int16Column
     event: Int16Column
     node: Int32Column
@@ -31,7 +31,7 @@ class SampleColumns:
         return replace(self, event=event, weight=weight)
 
 
-_DTYPES = (np.uint64, np.int64, np.uint64, np.uint64, np.int16, np.int16, np.int32, np.int64, np.uint8)
+_DTYPES = (np.uint64, np.int64, np.uint64, np.int32, np.int16, np.int16, np.int32, np.int64, np.uint8)
 
 
 @dataclass(slots=True)

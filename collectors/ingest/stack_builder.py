@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from collectors.ingest.frame_lists import FrameLists
-from collectors.ingest.interner import Interner, mixed
+from collectors.ingest.interner import Interner, first_rows, mixed
 from collectors.ingest.ragged import row_positions
 from profiler.model.arrays import BoolColumn, Int32Column, Int64Column, UInt64Column
 from profiler.model.stack_table import depth_levels
@@ -29,11 +29,10 @@ class StackNodes:
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """``depth``: callers of each frame.  ``sums``: running sum of the hashes of all frames of the batch, lists not set
-    apart.  ``before``: that sum before each list begins."""
+    """``sums``: running sum of the hashes of all frames of the batch, lists not set apart.  ``before``: that sum before each
+    list begins."""
 
     lists: FrameLists
-    depth: Int64Column
     sums: UInt64Column
     before: UInt64Column
 
@@ -58,14 +57,17 @@ class StackBuilder:
     def add(self, lists: FrameLists) -> Int32Column:
         """The node of each list; lists must not be empty."""
         batch = self._hashed(lists)
-        distinct, first, inverse = np.unique(batch.stack_hashes(), return_index=True, return_inverse=True)
-        nodes = self._nodes.find(_usable(distinct))
+        hashes = _usable(batch.stack_hashes())
+        model = first_rows(hashes)
+        distinct = np.flatnonzero(model == np.arange(len(model)))
+        nodes = self._nodes.find(hashes[distinct])
         is_known = nodes >= 0
-        is_known[is_known] = self._is_path(nodes[is_known], lists, first[is_known])
-        unknown = np.flatnonzero(~is_known)
-        nodes[unknown] = self._insert(batch, first[unknown])
-        result = nodes[inverse]
-        self._resolve_collisions(lists, result, first, inverse)
+        is_known[is_known] = self._is_path(nodes[is_known], lists, distinct[is_known])
+        nodes[~is_known] = self._insert(batch, distinct[~is_known])
+        result = np.empty(len(model), np.int32)
+        result[distinct] = nodes
+        result = result[model]
+        self._resolve_collisions(lists, result, model)
         return result
 
     def _hashed(self, lists: FrameLists) -> _Batch:
@@ -76,7 +78,7 @@ class StackBuilder:
         sums *= self._depth_factor[depth]
         np.cumsum(sums, out=sums)
         before = np.concatenate([np.zeros(1, np.uint64), sums])[lists.start[:-1]]
-        return _Batch(lists, depth, sums, before)
+        return _Batch(lists, sums, before)
 
     def _factors(self, factors: UInt64Column, needed: int, salt: int) -> UInt64Column:
         """Factors for 0 .. ``needed``, the ones at hand kept."""
@@ -108,7 +110,7 @@ class StackBuilder:
         nodes = self._nodes.find(hashes)
         missing = np.flatnonzero(nodes < 0)
         if len(missing):
-            nodes[missing] = self._number(hashes[missing], batch.depth[positions[missing]])
+            nodes[missing] = self._number(hashes[missing])
         prefixes = np.empty(len(nodes), np.int32)
         prefixes[1:] = nodes[:-1]
         prefixes[start[:-1]] = -1
@@ -123,13 +125,11 @@ class StackBuilder:
                 leaves[row] = self._exact_path(frames[start[row] : start[row + 1]].tolist())
         return leaves
 
-    def _number(self, hashes: UInt64Column, depth: Int64Column) -> Int32Column:
-        """Numbers missing nodes, callers before callees."""
-        new, first, inverse = np.unique(hashes, return_index=True, return_inverse=True)
-        order = np.argsort(depth[first].astype(np.uint16), kind="stable")
-        rank = np.empty(len(new), np.int32)
-        rank[order] = self._nodes.add(new[order])
-        return rank[inverse]
+    def _number(self, hashes: UInt64Column) -> Int32Column:
+        """Numbers missing nodes in the order of their first occurrence: callers before callees, as in every list."""
+        first = first_rows(hashes)
+        self._nodes.add(hashes[first == np.arange(len(first))])
+        return self._nodes.find(hashes)
 
     def _store(self, nodes: Int32Column, prefixes: Int32Column, frames: Int32Column) -> None:
         """Writes the rows of new nodes; of several writers of one row any will do, as all are checked."""
@@ -140,10 +140,10 @@ class StackBuilder:
         self._prefix[nodes] = prefixes
         self._frame[nodes] = frames
 
-    def _resolve_collisions(self, lists: FrameLists, nodes: Int32Column, first: Int64Column, inverse: Int64Column) -> None:
-        """Compares every list with the first one of the same hash and corrects ``nodes`` where they differ."""
-        repeated = np.flatnonzero(first[inverse] != np.arange(len(nodes)))
-        model = first[inverse[repeated]]
+    def _resolve_collisions(self, lists: FrameLists, nodes: Int32Column, models: Int64Column) -> None:
+        """Compares every list with its model, the first one of the same hash, and corrects ``nodes`` where they differ."""
+        repeated = np.flatnonzero(models != np.arange(len(nodes)))
+        model = models[repeated]
         lengths = lists.lengths
         differs = lengths[repeated] != lengths[model]
         same = np.flatnonzero(~differs)

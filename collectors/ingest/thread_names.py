@@ -15,6 +15,7 @@ from profiler.model.thread_table import ThreadTable
 _THREAD_SHIFT = np.uint64(32)
 _LOW_HALF = np.uint64(0xFFFFFFFF)
 _SWAPPER = "swapper"
+_IDLE_STAND_IN = np.uint64(0xFFFFFFFE_FFFFFFFF)
 
 
 @dataclass(slots=True)
@@ -64,27 +65,54 @@ def name_timeline(side_band: SideBand, strings: StringTable) -> Timeline:
     return Timeline(names.changes)
 
 
+class ThreadNumbers:
+    """Numbers (pid, tid) pairs."""
+
+    def __init__(self) -> None:
+        self._interner = Interner(bits=12)
+
+    def number(self, process_threads: UInt64Column) -> Int32Column:
+        """``process_threads``: pid in the low, tid in the high half."""
+        # 0, the idle task, cannot be interned; the pair that takes its place, pid -1 and tid -2, does not exist.
+        return self._interner.intern(np.where(process_threads == 0, _IDLE_STAND_IN, process_threads))[0]
+
+    def pairs(self) -> UInt64Column:
+        keys = self._interner.keys()
+        return np.where(keys == _IDLE_STAND_IN, np.uint64(0), keys)
+
+
 def thread_table(
-    process_threads: UInt64Column, times: UInt64Column, names: Timeline, strings: StringTable
+    thread: Int32Column, times: UInt64Column, pairs: UInt64Column, names: Timeline, strings: StringTable
 ) -> tuple[ThreadTable, Int32Column]:
-    """(thread table, row of each sample).  ``times`` ascend.  A thread that no record names is called ":tid", a process by
-    its leader."""
-    thread, first = _numbers(process_threads)
-    last = np.zeros(len(first), np.int64)
-    last[thread] = np.arange(len(thread))
-    own, leader = _names_at(process_threads[first], times[first], names)
+    """(thread table, row of each sample).
+
+    ``thread``: row of ``pairs`` of each sample, ``times`` ascending.  A thread that no record names is called ":tid", a
+    process by its leader.
+    """
+    first, last = _occurrences(thread, len(pairs))
+    own, leader = _names_at(pairs, times[first], names)
     # Most threads are not renamed while they are sampled; for them one look-up answers for all samples.
-    pids = process_threads[first] & _LOW_HALF
-    is_renamed = names.changes_between(process_threads[first], times[first], times[last])
+    pids = pairs & _LOW_HALF
+    is_renamed = names.changes_between(pairs, times[first], times[last])
     is_renamed |= names.changes_between(pids << _THREAD_SHIFT | pids, times[first], times[last])
     if not is_renamed.any():
-        return _table(process_threads[first], own, leader, strings), thread
+        return _table(pairs, own, leader, strings), thread
     own, leader = own[thread], leader[thread]
     renamed = np.flatnonzero(is_renamed[thread])
-    own[renamed], leader[renamed] = _names_at(process_threads[renamed], times[renamed], names)
+    own[renamed], leader[renamed] = _names_at(pairs[thread[renamed]], times[renamed], names)
     width = len(strings.number_of) + 1
-    rows, first = _numbers(((thread.astype(np.int64) * width + own + 1) * width + leader + 1).astype(np.uint64))
-    return _table(process_threads[first], own[first], leader[first], strings), rows
+    combined, rows = np.unique((thread.astype(np.int64) * width + own + 1) * width + leader + 1, return_inverse=True)
+    first, _ = _occurrences(rows, len(combined))
+    return _table(pairs[thread[first]], own[first], leader[first], strings), rows.astype(np.int32)
+
+
+def _occurrences(numbers: Int32Column | Int64Column, count: int) -> tuple[Int64Column, Int64Column]:
+    """(first, last) row of each number; every number occurs."""
+    first, last = np.zeros(count, np.int64), np.zeros(count, np.int64)
+    rows = np.arange(len(numbers))
+    last[numbers] = rows
+    first[numbers[::-1]] = rows[::-1]
+    return first, last
 
 
 def _names_at(process_threads: UInt64Column, times: UInt64Column, names: Timeline) -> tuple[Int32Column, Int32Column]:
@@ -102,13 +130,3 @@ def _table(process_threads: UInt64Column, own: Int32Column, leader: Int32Column,
     for row in np.flatnonzero(own < 0).tolist():
         thread_name[row] = strings.number(f":{int(tid[row])}")
     return ThreadTable(pid, tid, np.where(leader < 0, thread_name, leader).astype(np.int32), thread_name)
-
-
-def _numbers(values: UInt64Column) -> tuple[Int32Column, Int64Column]:
-    """(number of each value, first row of each number)."""
-    interner = Interner(bits=12)
-    # 0 cannot be interned; the value that takes its place, pid -1 and tid -2, does not exist.
-    numbers, _ = interner.intern(np.where(values == 0, np.uint64(0xFFFFFFFE_FFFFFFFF), values))
-    first = np.zeros(len(interner), np.int64)
-    first[numbers[::-1]] = np.arange(len(numbers) - 1, -1, -1)
-    return numbers, first

@@ -13,7 +13,8 @@ from support import perf_data_writer as writer
 from support.perf_data_writer import EventSpec, RecordingWriter, Sample
 
 from collectors.ingest import callchains
-from collectors.ingest.ingest import IngestEnvironment, ingest, is_32_bit
+from collectors.ingest.ingest import IngestEnvironment, ingest
+from collectors.ingest.ingest_tables import is_32_bit
 from collectors.perf_data.reader import open_recording
 from profiler.errors import FormatError
 from profiler.model.arrays import UInt64Column

@@ -1,0 +1,66 @@
+"""The tables of one ingestion: what is known before the first sample, and what the samples fill."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from collectors.ingest.address_spaces import AddressSpaces, MappingTable, build_address_spaces
+from collectors.ingest.dso_table import DsoTable
+from collectors.ingest.places import Places
+from collectors.ingest.quality_counts import IngestCounts
+from collectors.ingest.stack_builder import StackBuilder
+from collectors.ingest.thread_names import StringTable, ThreadNumbers
+from collectors.perf_data.reader import Recording
+from collectors.perf_data.side_band import SideBand
+from profiler.model.dso import Dso
+from symbolize.elf.image import ElfImage
+from symbolize.unwind.unwinder import Unwinder
+
+
+@dataclass(frozen=True, slots=True)
+class IngestTables:
+    """``image_of``: the binary of a row of ``dsos``.  ``is_kernel_high``: the upper half of addresses is the kernel's."""
+
+    dsos: DsoTable
+    spaces: AddressSpaces
+    mappings: MappingTable
+    image_of: Callable[[int], ElfImage | None]
+    unwinder: Unwinder
+    is_kernel_high: bool
+    places: Places
+    stacks: StackBuilder
+    threads: ThreadNumbers
+    strings: StringTable
+    counts: IngestCounts
+
+
+def ingest_tables(recording: Recording, side_band: SideBand, image: Callable[[Dso], ElfImage | None]) -> IngestTables:
+    """Tables for a recording; ``image`` finds the binary of a DSO."""
+    dsos = DsoTable(recording.features.build_ids)
+    spaces = build_address_spaces(side_band, dsos)
+
+    def image_of(row: int) -> ElfImage | None:
+        return image(dsos.rows[row])
+
+    return IngestTables(
+        dsos=dsos,
+        spaces=spaces,
+        mappings=MappingTable(spaces, dsos),
+        image_of=image_of,
+        unwinder=Unwinder(image_of),
+        is_kernel_high=not is_32_bit(recording.features.arch),
+        places=Places(),
+        stacks=StackBuilder(),
+        threads=ThreadNumbers(),
+        strings=StringTable(),
+        counts=IngestCounts(),
+    )
+
+
+_ARCHITECTURES_32_BIT = ("i386", "i486", "i586", "i686", "armv", "mips", "ppc")
+
+
+def is_32_bit(architecture: str) -> bool:
+    """Whether kernel addresses lie in the lower half of 64 bits."""
+    return architecture.startswith(_ARCHITECTURES_32_BIT) and "64" not in architecture
