@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple, TypeAlias
 
 from profiler.errors import FormatError
-from symbolize.elf.call_frame_section import CallFrameSection, FrameDescription
+from symbolize.elf.call_frame_section import CallFrameSection, CommonInformation, FrameDescription
 from symbolize.elf.dwarf_encoding import encoded_pointer, sleb128, uleb128
 
 CFA_BY_EXPRESSION = -1
@@ -32,6 +32,7 @@ class RuleKind:
 RegisterRule: TypeAlias = tuple[int, int | bytes]
 # (register, offset), (CFA_BY_EXPRESSION, expression), or None before the first definition.
 CfaRule: TypeAlias = tuple[int, int | bytes] | None
+InitialState: TypeAlias = tuple[CfaRule, dict[int, RegisterRule]]
 
 
 class FrameRow(NamedTuple):
@@ -47,29 +48,30 @@ class FrameProgram:
 
     def __init__(self, section: CallFrameSection) -> None:
         self._section = section
-        self._initial: dict[tuple[int, int], tuple[CfaRule, dict[int, RegisterRule]]] = {}
+        self._initial: dict[tuple[int, int], InitialState] = {}
 
     def rows(self, fde: FrameDescription) -> list[FrameRow]:
         """The rows of one FDE by ascending address, at least one.  Registers without a rule are absent from ``rules``.
         Raises ``FormatError`` for damaged instructions."""
-        try:
-            cfa, rules = self._initial_state(fde)
-            state = _Interpreter(self._section, fde, cfa, rules)
-            state.run(*fde.instructions)
-        except (IndexError, ValueError) as error:
-            where = fde.instructions[0]
-            raise FormatError(self._section.source, f"damaged call frame instructions ({error})", where) from error
+        state = _Interpreter(self._section, fde.common, fde.start, self.initial_state(fde.common))
+        self._run(state, fde.instructions)
         return state.finished_rows()
 
-    def _initial_state(self, fde: FrameDescription) -> tuple[CfaRule, dict[int, RegisterRule]]:
-        """What the CIE sets up, and what DW_CFA_restore goes back to."""
-        instructions = fde.common.instructions
-        if instructions not in self._initial:
-            state = _Interpreter(self._section, fde, None, {})
-            state.run(*instructions)
+    def initial_state(self, common: CommonInformation) -> InitialState:
+        """What the CIE sets up, and what DW_CFA_restore goes back to.  Raises ``FormatError`` for damaged instructions."""
+        if common.instructions not in self._initial:
+            state = _Interpreter(self._section, common, 0, (None, {}))
+            self._run(state, common.instructions)
             last = state.finished_rows()[-1]
-            self._initial[instructions] = (last.cfa, last.rules)
-        return self._initial[instructions]
+            self._initial[common.instructions] = (last.cfa, last.rules)
+        return self._initial[common.instructions]
+
+    def _run(self, state: _Interpreter, instructions: tuple[int, int]) -> None:
+        try:
+            state.run(*instructions)
+        except (IndexError, ValueError) as error:
+            message = f"damaged call frame instructions ({error})"
+            raise FormatError(self._section.source, message, instructions[0]) from error
 
 
 def frame_rows(section: CallFrameSection, fde: FrameDescription) -> list[FrameRow]:
@@ -80,14 +82,13 @@ def frame_rows(section: CallFrameSection, fde: FrameDescription) -> list[FrameRo
 class _Interpreter:
     """State of one run: location, CFA rule, register rules, and the stack of remembered states."""
 
-    def __init__(self, section: CallFrameSection, fde: FrameDescription, cfa: CfaRule, rules: dict[int, RegisterRule]) -> None:
+    def __init__(self, section: CallFrameSection, common: CommonInformation, start: int, initial: InitialState) -> None:
         self._data = section.data
         self._section = section
-        self._common = fde.common
-        self._location = fde.start
-        self._cfa = cfa
-        self._rules = dict(rules)
-        self._initial = rules
+        self._common = common
+        self._location = start
+        self._cfa, self._initial = initial
+        self._rules = dict(self._initial)
         self._remembered: list[tuple[CfaRule, dict[int, RegisterRule]]] = []
         self._rows: list[FrameRow] = []
 

@@ -72,6 +72,13 @@ class CallFrameSection:
         except (IndexError, ValueError) as error:
             raise FormatError(self.source, f"damaged call frame information ({error})", offset) from error
 
+    def common(self, offset: int) -> CommonInformation:
+        """The CIE at ``offset``.  Raises ``FormatError`` when there is none or it is damaged."""
+        try:
+            return self._common(offset)
+        except (IndexError, ValueError) as error:
+            raise FormatError(self.source, f"damaged call frame information ({error})", offset) from error
+
     def fde_ranges(self) -> Iterator[tuple[int, int, int]]:
         """(start link address, end, offset of the FDE) of every readable FDE, in file order; damaged ones are passed over."""
         position = 0

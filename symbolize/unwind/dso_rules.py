@@ -12,6 +12,7 @@ from symbolize.elf.call_frame_index import CallFrameIndex, call_frame_indexes
 from symbolize.elf.call_frame_program import CFA_BY_EXPRESSION, FrameProgram, RuleKind
 from symbolize.elf.image import ElfImage
 from symbolize.elf.layout import EM_X86_64
+from symbolize.unwind.batch_compiler import compile_batch
 from symbolize.unwind.page_table import PAGE_BYTES
 from symbolize.unwind.registers import RIP, RSP
 from symbolize.unwind.rule_rows import NO_RULES, RuleRow, RuleRows
@@ -20,6 +21,7 @@ from symbolize.unwind.rule_rows import NO_RULES, RuleRow, RuleRows
 # rsp + 8 + (((rip & 15) >= 11) << 3).
 _LAZY_PLT_CFA = bytes([0x77, 8, 0x80, 0, 0x3F, 0x1A, 0x3B, 0x2A, 0x33, 0x24, 0x22])
 _ADDRESS_LIMIT = 2**62
+_MANY_FDES = 200
 _PLT_SECTIONS = (".plt", ".plt.sec", ".plt.got", ".iplt")
 
 
@@ -80,8 +82,11 @@ class DsoRules:
         found: list[_Run | None] = [None] * len(link)
         number = 0
         while None in found and self._index(number) is not None:
-            index = self._indexes[number]
-            for at, candidate in enumerate(index.candidates(link).tolist()):
+            candidates = self._indexes[number].candidates(link).tolist()
+            self._compile_together(
+                number, {row for row, run in zip(candidates, found, strict=True) if run is None and row >= 0}
+            )
+            for at, candidate in enumerate(candidates):
                 if found[at] is None and candidate >= 0:
                     run = self._run(number, candidate)
                     if run is not None and run.start <= link[at] < run.end:
@@ -97,6 +102,25 @@ class DsoRules:
                 self._indexes.append(made)
                 self._programs.append(FrameProgram(made.section))
         return self._indexes[number] if number < len(self._indexes) else None
+
+    def _compile_together(self, number: int, candidates: set[int]) -> None:
+        """Compile what is missing of ``candidates`` in one go if they are many; what is unusual stays missing."""
+        missing = sorted(row for row in candidates if (number, row) not in self._compiled)
+        if len(missing) < _MANY_FDES:
+            return
+        index = self._indexes[number]
+        rows = compile_batch(index.section, self._programs[number], index.offsets[np.array(missing)])
+        patterns = [self._rows.intern(RuleRow(cfa, tuple(sorted(rules.items())), False, RIP)) for cfa, rules in rows.patterns]
+        numbers = np.array(patterns, np.int32)[rows.pattern]
+        if not len(rows.fde):
+            return
+        first = np.flatnonzero(np.diff(rows.fde, prepend=-1))
+        # Every FDE's row starts, followed by its end, in one column.
+        ends = np.append(first[1:], len(rows.fde))
+        bounds = np.insert(rows.start, ends, rows.code_end[first])
+        pieces = zip(rows.fde[first].tolist(), first.tolist(), ends.tolist(), strict=True)
+        for before, (fde, begin, end) in enumerate(pieces):
+            self._compiled[(number, missing[fde])] = _Run(bounds[begin + before : end + before + 1], numbers[begin:end])
 
     def _run(self, number: int, candidate: int) -> _Run | None:
         key = (number, candidate)
@@ -118,7 +142,9 @@ class DsoRules:
             starts.append(start)
             row = RuleRow(cfa, tuple(sorted(rules.items())), common.is_signal_frame, common.return_register)
             numbers.append(self._rows.intern(row))
-        return _Run(starts, numbers, fde.end) if starts and fde.end < _ADDRESS_LIMIT else None
+        if not starts or fde.end >= _ADDRESS_LIMIT:
+            return None
+        return _Run(np.array([*starts, fde.end], np.int64), np.array(numbers, np.int32))
 
     def _row_without_fde(self, link_address: int) -> int:
         """lld writes no call frame information for its PLT."""
@@ -130,15 +156,15 @@ class DsoRules:
 
 
 class _Run:
-    """One compiled FDE: row ``numbers[i]`` holds from link address ``starts[i]`` to the next start (``end`` for the last)."""
+    """One compiled FDE: row ``numbers[i]`` holds from link address ``bounds[i]`` to ``bounds[i + 1]``."""
 
     __slots__ = ("_bounds", "_numbers", "end", "start")
 
-    def __init__(self, starts: list[int], numbers: list[int], end: int) -> None:
-        self.start = starts[0]
-        self.end = end
-        self._bounds = np.array([*starts, end], np.int64)
-        self._numbers = np.array(numbers, np.int32)
+    def __init__(self, bounds: Int64Column, numbers: Int32Column) -> None:
+        self.start = int(bounds[0])
+        self.end = int(bounds[-1])
+        self._bounds = bounds
+        self._numbers = numbers
 
     def rows_of(self, first: int, end: int) -> Int32Column:
         """Row numbers of the bytes ``first`` .. ``end``, which lie inside the run."""
