@@ -36,7 +36,8 @@ InitialState: TypeAlias = tuple[CfaRule, dict[int, RegisterRule]]
 
 
 class FrameRow(NamedTuple):
-    """The rules in force from link address ``start`` up to the next row (or the end of the FDE)."""
+    """The rules in force from link address ``start`` up to the next row (or the end of the FDE).  Rows with the same rules may
+    share the dictionary: it is not to be changed."""
 
     start: int
     cfa: CfaRule
@@ -88,7 +89,9 @@ class _Interpreter:
         self._common = common
         self._location = start
         self._cfa, self._initial = initial
-        self._rules = dict(self._initial)
+        self._rules = self._initial
+        # Rows, remembered states and the CIE's state share one dictionary as long as nothing changes.
+        self._rules_are_shared = True
         self._remembered: list[tuple[CfaRule, dict[int, RegisterRule]]] = []
         self._rows: list[FrameRow] = []
 
@@ -109,7 +112,7 @@ class _Interpreter:
                 value, position = data[position], position + 1
                 if value >= 0x80:
                     value, position = uleb128(data, position - 1)
-                self._rules[operand] = (RuleKind.OFFSET, value * common.data_alignment)
+                self._set_rule(operand, (RuleKind.OFFSET, value * common.data_alignment))
             elif high == 3:  # DW_CFA_restore
                 self._restore(operand)
             elif opcode:
@@ -121,17 +124,25 @@ class _Interpreter:
     def _close_row(self) -> None:
         if self._rows and self._rows[-1].start == self._location:
             self._rows.pop()
-        self._rows.append(FrameRow(self._location, self._cfa, dict(self._rules)))
+        self._rows.append(FrameRow(self._location, self._cfa, self._rules))
+        self._rules_are_shared = True
 
     def _advance(self, delta: int) -> None:
         self._close_row()
         self._location += delta * self._common.code_alignment
 
+    def _set_rule(self, register: int, rule: RegisterRule) -> None:
+        if self._rules_are_shared:
+            self._rules = dict(self._rules)
+            self._rules_are_shared = False
+        self._rules[register] = rule
+
     def _restore(self, register: int) -> None:
         if register in self._initial:
-            self._rules[register] = self._initial[register]
-        else:
-            self._rules.pop(register, None)
+            self._set_rule(register, self._initial[register])
+        elif register in self._rules:
+            self._rules = {number: rule for number, rule in self._rules.items() if number != register}
+            self._rules_are_shared = False
 
     def advance_loc1(self, position: int) -> int:
         return self._advance_by(position, 1)
@@ -175,13 +186,13 @@ class _Interpreter:
     def _set_scaled(self, position: int, kind: int, read: Callable[[memoryview, int], tuple[int, int]]) -> int:
         register, position = uleb128(self._data, position)
         value, position = read(self._data, position)
-        self._rules[register] = (kind, value * self._common.data_alignment)
+        self._set_rule(register, (kind, value * self._common.data_alignment))
         return position
 
     def gnu_negative_offset_extended(self, position: int) -> int:
         register, position = uleb128(self._data, position)
         value, position = uleb128(self._data, position)
-        self._rules[register] = (RuleKind.OFFSET, -value * self._common.data_alignment)
+        self._set_rule(register, (RuleKind.OFFSET, -value * self._common.data_alignment))
         return position
 
     def restore_extended(self, position: int) -> int:
@@ -191,30 +202,32 @@ class _Interpreter:
 
     def undefined(self, position: int) -> int:
         register, position = uleb128(self._data, position)
-        self._rules[register] = (RuleKind.UNDEFINED, 0)
+        self._set_rule(register, (RuleKind.UNDEFINED, 0))
         return position
 
     def same_value(self, position: int) -> int:
         register, position = uleb128(self._data, position)
-        self._rules[register] = (RuleKind.SAME_VALUE, 0)
+        self._set_rule(register, (RuleKind.SAME_VALUE, 0))
         return position
 
     def register(self, position: int) -> int:
         register, position = uleb128(self._data, position)
         source, position = uleb128(self._data, position)
-        self._rules[register] = (RuleKind.REGISTER, source)
+        self._set_rule(register, (RuleKind.REGISTER, source))
         return position
 
     def remember_state(self, position: int) -> int:
         if len(self._remembered) >= _NESTING_LIMIT:
             raise ValueError("DW_CFA_remember_state nested too deep")
-        self._remembered.append((self._cfa, dict(self._rules)))
+        self._remembered.append((self._cfa, self._rules))
+        self._rules_are_shared = True
         return position
 
     def restore_state(self, position: int) -> int:
         if not self._remembered:
             raise ValueError("DW_CFA_restore_state without a remembered state")
         self._cfa, self._rules = self._remembered.pop()
+        self._rules_are_shared = True
         return position
 
     def def_cfa(self, position: int) -> int:
@@ -257,13 +270,13 @@ class _Interpreter:
     def expression(self, position: int) -> int:
         register, position = uleb128(self._data, position)
         block, position = self._block(position)
-        self._rules[register] = (RuleKind.EXPRESSION, block)
+        self._set_rule(register, (RuleKind.EXPRESSION, block))
         return position
 
     def val_expression(self, position: int) -> int:
         register, position = uleb128(self._data, position)
         block, position = self._block(position)
-        self._rules[register] = (RuleKind.VALUE_EXPRESSION, block)
+        self._set_rule(register, (RuleKind.VALUE_EXPRESSION, block))
         return position
 
     def gnu_args_size(self, position: int) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 from profiler.errors import FormatError
 from profiler.model.arrays import Int32Column, Int64Column
 from symbolize.elf.call_frame_index import CallFrameIndex, call_frame_indexes
-from symbolize.elf.call_frame_program import CFA_BY_EXPRESSION, FrameProgram, RuleKind
+from symbolize.elf.call_frame_program import CFA_BY_EXPRESSION, CfaRule, FrameProgram, RuleKind
 from symbolize.elf.image import ElfImage
 from symbolize.elf.layout import EM_X86_64
 from symbolize.unwind.batch_compiler import compile_batch
@@ -136,12 +136,17 @@ class DsoRules:
         common = fde.common
         starts: list[int] = []
         numbers: list[int] = []
-        for start, cfa, rules in self._programs[number].rows(fde):
+        known: dict[tuple[CfaRule, int], int] = {}  # by CFA rule and identity of the register rules, which rows share
+        rows = self._programs[number].rows(fde)
+        for start, cfa, rules in rows:
             if start >= fde.end:
                 break
+            key = (cfa, id(rules))
+            if key not in known:
+                row = RuleRow(cfa, tuple(sorted(rules.items())), common.is_signal_frame, common.return_register)
+                known[key] = self._rows.intern(row)
             starts.append(start)
-            row = RuleRow(cfa, tuple(sorted(rules.items())), common.is_signal_frame, common.return_register)
-            numbers.append(self._rows.intern(row))
+            numbers.append(known[key])
         if not starts or fde.end >= _ADDRESS_LIMIT:
             return None
         return _Run(np.array([*starts, fde.end], np.int64), np.array(numbers, np.int32))
@@ -168,5 +173,5 @@ class _Run:
 
     def rows_of(self, first: int, end: int) -> Int32Column:
         """Row numbers of the bytes ``first`` .. ``end``, which lie inside the run."""
-        bounds = np.clip(self._bounds, first, end)
+        bounds = np.minimum(np.maximum(self._bounds, first), end)
         return np.repeat(self._numbers, bounds[1:] - bounds[:-1])

@@ -8,10 +8,11 @@ from __future__ import annotations
 import numpy as np
 
 from profiler.model.arrays import BoolColumn, Int32Column, Int64Column, UInt64Column
-from symbolize.unwind.rule_rows import NO_RULES, NOT_COMPILED
+from symbolize.unwind.rule_rows import NO_RULES
 
-PAGE_BITS = 10
+PAGE_BITS = 9
 PAGE_BYTES = 1 << PAGE_BITS
+_FIRST_PAGES = 8192  # zero pages cost no memory until they are written to
 _EMPTY_PAGE, _OUTSIDE_PAGE = 0, 1
 
 
@@ -19,7 +20,7 @@ class PageTable:
     """Grows with ``add_dso`` and ``fill``.  Page 0 is "not compiled" everywhere, page 1 "no rules" everywhere."""
 
     def __init__(self) -> None:
-        self._pages: Int32Column = np.full(64 * PAGE_BYTES, NOT_COMPILED, np.int32)
+        self._pages: Int32Column = np.zeros(_FIRST_PAGES * PAGE_BYTES, np.int32)
         self._pages[PAGE_BYTES : 2 * PAGE_BYTES] = NO_RULES
         self._page_count = 2
         # Entry 0 of the directory serves every address outside all DSOs.
@@ -80,7 +81,9 @@ class PageTable:
         page = int(self._directory[entry])
         if page == _EMPTY_PAGE:
             if (self._page_count + 1) * PAGE_BYTES > len(self._pages):
-                self._pages = np.concatenate([self._pages, np.full(len(self._pages), NOT_COMPILED, np.int32)])
+                grown = np.zeros(2 * len(self._pages), np.int32)
+                grown[: len(self._pages)] = self._pages
+                self._pages = grown
             page = self._page_count
             self._page_count += 1
             self._directory[entry] = page

@@ -17,7 +17,7 @@ from symbolize.elf.dwarf_encoding import sleb128
 from symbolize.unwind.expression import registers_used
 from symbolize.unwind.registers import RBP, REGISTER_COUNT, RIP, RSP
 
-NOT_COMPILED = 0
+NOT_COMPILED = 0  # what memory holds before anything is written to it
 NO_RULES = 1
 _FIRST_ROW = 2
 
