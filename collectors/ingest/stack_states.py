@@ -35,8 +35,9 @@ class RootJudge:
 
     def is_entry(self, dso: Int32Column, lookup_offset: UInt64Column) -> BoolColumn:
         """Does a thread begin in the function there."""
-        found = self.unwinder.is_thread_entry(dso, lookup_offset)
-        found[~found] = self.roots.contain(dso[~found], lookup_offset[~found])
+        found = self.roots.contain(dso, lookup_offset)
+        # Asked last, because the unwinder reads the symbol tables of the binaries.
+        found[~found] = self.unwinder.is_thread_entry(dso[~found], lookup_offset[~found])
         return found
 
     def is_linked(self, dso: Int32Column, lookup_offset: UInt64Column) -> BoolColumn:
