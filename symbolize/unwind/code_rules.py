@@ -35,6 +35,7 @@ THREAD_ENTRY_FUNCTIONS = frozenset(
 # The dynamic loader's entry code is assembler without call frame information, 70 bytes in glibc 2.36.
 _ENTRY_CODE_BYTES = 256
 _FUNCTION_ALIGNMENT = 16
+_SYSCALL = b"\x0f\x05"
 
 
 class CodeRules:
@@ -72,8 +73,16 @@ class CodeRules:
         rows = self.rows(dso, offset)
         without = np.flatnonzero((rows == NO_RULES) & (dso >= 0))
         if len(without):
+            without = without[self._follows_system_call(dso[without], offset[without])]
             rows[without] = self.rows(dso[without], offset[without] - np.uint64(1))
         return rows
+
+    def _follows_system_call(self, dso: Int32Column, offset: UInt64Column) -> BoolColumn:
+        result = np.zeros(len(dso), np.bool_)
+        for at, (row, end) in enumerate(zip(dso.tolist(), offset.tolist(), strict=True)):
+            image = self._image(row)
+            result[at] = image is not None and end >= 2 and bytes(image.data[end - 2 : end]) == _SYSCALL
+        return result
 
     def uses_frame_pointer(self, dso: Int32Column, lookup_offset: UInt64Column) -> BoolColumn:
         """Is the CFA there computed from RBP; False where there is no rule."""

@@ -357,6 +357,12 @@ def test_a_thread_in_a_system_call_stands_behind_the_rules(program: Program) -> 
     assert reason(stacks) == EndReason.THREAD_ENTRY
 
 
+def test_code_behind_a_function_is_not_taken_for_that_function(program: Program) -> None:
+    stacks = program.unwind(Stack(program.at("without_rules", 0), [0] * 4 + [program.at("_start")], {RBP: 0}))
+    assert program.names(stacks) == ["without_rules+0"]
+    assert reason(stacks) == EndReason.NO_CFI
+
+
 def test_stack_pointer_off_an_8_byte_boundary(program: Program) -> None:
     target = program.at("_start")
     stream = (bytes(24 + 4) + target.to_bytes(8, "little") + bytes(12)).ljust(48, b"\0")
