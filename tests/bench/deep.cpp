@@ -55,14 +55,14 @@ void work(int rounds, int depth);
 // A dozen callers, each with a frame as large as real ones often are, so that stack dumps are full.
 template <int Level>
 __attribute__((noinline)) void enter(int rounds, int depth) {
-    volatile char buffer[1500];
-    buffer[rounds % 1500] = 1;
+    volatile char buffer[1000];
+    buffer[rounds % 1000] = 1;
     if constexpr (Level == 0) {
         work(rounds, depth);
     } else {
         enter<Level - 1>(rounds, depth);
     }
-    sink = sink + buffer[rounds % 1500];
+    sink = sink + buffer[rounds % 1000];
 }
 
 __attribute__((noinline)) void work(int rounds, int depth) {
