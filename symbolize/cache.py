@@ -1,8 +1,9 @@
-"""Persistent cache of source maps by build ID.
+"""Persistent cache of symbolization by build ID: source maps, and functions with their readable names and keys.
 
-One file per build ID: magic, format version, CRC-32 of what follows, a table of column sizes, the columns.  A file that is
-damaged, foreign or of another version is as good as absent.  Writers replace the file in one step, so readers see the old or
-the new one, and of several writers the last one wins; every one of their maps is right, only not equally large.
+Two files per build ID, each with magic, format version and the CRC-32 of what follows; a source map is a table of column sizes
+and the columns.  A file that is damaged, foreign or of another version is as good as absent.  Writers replace a file in one
+step, so readers see the old or the new one, and of several writers the last one wins; all of them wrote the truth, only not
+equally much of it.
 """
 
 from __future__ import annotations
@@ -12,26 +13,31 @@ import struct
 import tempfile
 import zlib
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from profiler.model.symbols import Function, NameSource
 from symbolize.dwarf.intervals import Intervals
-from symbolize.dwarf.source_map import FunctionRows, LineRows, NodeTable, SourceMap
+from symbolize.dwarf.source_map import AnswerTable, FunctionTable, NameTable, NodeTable, SequenceTable, SourceMap
 from symbolize.dwarf.strings import StringPool
 
 _MAGIC = b"slotscope source map\n"
-# Raise it whenever the columns or what the decoder puts into them changes.
+_NAMES_MAGIC = b"slotscope name table\n"
+# Raise it whenever the columns, what the decoder puts into them, or the rules for names and keys change.
 FORMAT_VERSION = 1
 _HEADER = struct.Struct(f"<{len(_MAGIC)}sIIq")  # magic, version, CRC-32, units left out
 _COLUMN_TYPES: tuple[str, ...] = (
-    *("<u8", "<i4", "|b1"),  # units: start, owner; is_decoded
-    *("<u8", "<i4"),  # scopes: start, owner
-    *("<i4", "<i8", "<i4", "<i4", "<i4", "<i4"),  # nodes
-    *("<u8", "<i4", "<i4", "<i4"),  # lines
-    *("<i4", "<i4", "|u1"),  # functions
+    *("<u8", "<i4", "|b1"),  # units: start, owner; is_outlined
+    *("<u8", "<i4"),  # covered: start, owner
+    *("<i8", "<i4"),  # functions
+    *("<u8", "<i4", "<i8", "<i8"),  # sequences
+    *("<u8", "<i4", "<i4", "<i4", "<i4"),  # answers
+    *("<i4", "<i4", "<i4", "<i4", "<i4"),  # nodes
+    *("<i4", "<i4", "|u1"),  # names
     *("<i8", "|u1"),  # strings: start, data
 )
 _SIZES = struct.Struct(f"<{len(_COLUMN_TYPES)}q")
@@ -39,6 +45,7 @@ _ALIGNMENT = 8
 _LARGEST_SOURCE = 5
 
 Column = npt.NDArray[Any]
+Table = TypeVar("Table", Intervals, FunctionTable, SequenceTable, AnswerTable, NodeTable, NameTable)
 
 
 def default_cache_directory() -> Path:
@@ -48,33 +55,48 @@ def default_cache_directory() -> Path:
 
 
 class SymbolCache:
-    """Source maps in ``directory``, which is made when the first one is stored.  No method raises for I/O errors: a cache that
-    cannot be read or written only costs time."""
+    """Answers in ``directory``, which is made when the first one is stored.  No method raises for I/O errors: a cache that
+    cannot be read or written only costs time.  Files without build ID are never cached: nothing tells their builds apart."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory / "symbols"
 
     def load(self, build_id: bytes) -> SourceMap | None:
         """The map stored for ``build_id``, None when there is none that can be trusted."""
-        if not build_id:
-            return None
-        try:
-            data = self._path(build_id).read_bytes()
-        except OSError:
-            return None
-        return decode_source_map(data)
+        data = self._read(build_id, ".map")
+        return decode_source_map(data) if data else None
 
     def store(self, build_id: bytes, source_map: SourceMap) -> bool:
-        """Whether the map is stored now.  Files without build ID are never cached: nothing tells their builds apart."""
+        """Whether the map is stored now."""
+        return self._write(build_id, ".map", encode_source_map(source_map))
+
+    def load_functions(self, build_id: bytes) -> tuple[Function, ...]:
+        """The functions stored for ``build_id``, with their readable names and keys."""
+        data = self._read(build_id, ".names")
+        return decode_functions(data) if data else ()
+
+    def store_functions(self, build_id: bytes, functions: Sequence[Function]) -> bool:
+        """Whether the functions are stored now."""
+        return self._write(build_id, ".names", [encode_functions(functions)])
+
+    def _read(self, build_id: bytes, suffix: str) -> bytes:
+        if not build_id:
+            return b""
+        try:
+            return self._path(build_id, suffix).read_bytes()
+        except OSError:
+            return b""
+
+    def _write(self, build_id: bytes, suffix: str, pieces: Sequence[bytes]) -> bool:
         if not build_id:
             return False
-        path = self._path(build_id)
+        path = self._path(build_id, suffix)
         temporary = ""
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             descriptor, temporary = tempfile.mkstemp(prefix=path.name, suffix=".tmp", dir=path.parent)
             with os.fdopen(descriptor, "wb") as stream:
-                stream.writelines(encode_source_map(source_map))
+                stream.writelines(pieces)
             os.replace(temporary, path)
         except OSError:
             if temporary:
@@ -82,9 +104,35 @@ class SymbolCache:
             return False
         return True
 
-    def _path(self, build_id: bytes) -> Path:
+    def _path(self, build_id: bytes, suffix: str) -> Path:
         name = build_id.hex()
-        return self._directory / name[:2] / f"{name[2:] or name}.map"
+        return self._directory / name[:2] / f"{name[2:] or name}{suffix}"
+
+
+def encode_functions(functions: Sequence[Function]) -> bytes:
+    """Fields of all functions one behind the other, each ended by a zero; names that hold one are left out."""
+    rows = [(each.name, each.linkage_name, each.key, each.trait_key, str(int(each.name_source))) for each in functions]
+    fields_of_rows = [field for row in rows if not any("\0" in field for field in row) for field in row]
+    body = "\0".join(fields_of_rows).encode("utf-8", "surrogateescape")
+    return _HEADER.pack(_NAMES_MAGIC, FORMAT_VERSION, zlib.crc32(body), 0) + body
+
+
+def decode_functions(data: bytes) -> tuple[Function, ...]:
+    """The functions in a cache file's content, none when it is damaged or of another version."""
+    if len(data) <= _HEADER.size:
+        return ()
+    magic, version, checksum, _ = _HEADER.unpack_from(data)
+    body = memoryview(data)[_HEADER.size :]
+    if magic != _NAMES_MAGIC or version != FORMAT_VERSION or zlib.crc32(body) != checksum:
+        return ()
+    texts = str(body, "utf-8", "surrogateescape").split("\0")
+    sources = {str(int(source)): source for source in NameSource}
+    rows = zip(texts[0::5], texts[1::5], texts[2::5], texts[3::5], texts[4::5], strict=False)
+    return tuple(
+        Function(name, linkage_name, key, trait_key, sources[source])
+        for name, linkage_name, key, trait_key, source in rows
+        if source in sources
+    )
 
 
 def encode_source_map(source_map: SourceMap) -> list[bytes]:
@@ -100,13 +148,11 @@ def encode_source_map(source_map: SourceMap) -> list[bytes]:
 
 
 def _columns(source_map: SourceMap) -> list[Column]:
-    nodes, lines, functions = source_map.nodes, source_map.lines, source_map.functions
+    parts = (*(source_map.functions, source_map.sequences, source_map.answers, source_map.nodes, source_map.names),)
     return [
-        *(source_map.units.start, source_map.units.owner, source_map.is_decoded),
-        *(source_map.scopes.start, source_map.scopes.owner),
-        *(nodes.parent, nodes.die, nodes.function, nodes.call_file, nodes.call_line, nodes.call_column),
-        *(lines.address, lines.file, lines.line, lines.column),
-        *(functions.name, functions.linkage_name, functions.source),
+        *(source_map.units.start, source_map.units.owner, source_map.is_outlined),
+        *(source_map.covered.start, source_map.covered.owner),
+        *(getattr(part, field.name) for part in parts for field in fields(part)),
         *(source_map.strings.start, np.frombuffer(source_map.strings.data, np.uint8)),
     ]
 
@@ -124,16 +170,21 @@ def decode_source_map(data: bytes) -> SourceMap | None:
     columns = _read_columns(body)
     if columns is None:
         return None
-    units, unit_owner, decoded, scopes, scope_owner, *rest = columns
-    strings = StringPool(rest[14].data, rest[13])
+    left = iter(columns)
+
+    def table(kind: type[Table]) -> Table:
+        return kind(*(next(left) for _ in kind.__slots__))
+
     source_map = SourceMap(
-        units=Intervals(units, unit_owner),
-        is_decoded=decoded,
-        scopes=Intervals(scopes, scope_owner),
-        nodes=NodeTable(*rest[:6]),
-        lines=LineRows(*rest[6:10]),
-        functions=FunctionRows(*rest[10:13]),
-        strings=strings,
+        units=table(Intervals),
+        is_outlined=next(left),
+        covered=table(Intervals),
+        functions=table(FunctionTable),
+        sequences=table(SequenceTable),
+        answers=table(AnswerTable),
+        nodes=table(NodeTable),
+        names=table(NameTable),
+        strings=_string_pool(next(left), next(left)),
         left_out=left_out,
     )
     return source_map if _is_consistent(source_map) else None
@@ -152,31 +203,35 @@ def _read_columns(body: memoryview) -> list[Column] | None:
     return columns
 
 
+def _string_pool(start: Column, data: Column) -> StringPool:
+    return StringPool(data.data, start)
+
+
 def _is_consistent(source_map: SourceMap) -> bool:
     """Whether every row number stays inside its table, so that no look-up can fail or run in circles."""
-    nodes, lines, functions, strings = source_map.nodes, source_map.lines, source_map.functions, source_map.strings
-    node_count, string_count = len(nodes.parent), len(strings)
+    nodes, answers, names, strings = source_map.nodes, source_map.answers, source_map.names, source_map.strings
+    tables = (source_map.units, source_map.covered, source_map.functions, source_map.sequences)
+    node_count, string_count, unit_count = len(nodes.parent), len(strings), len(source_map.is_outlined)
     start = strings.start
-    equal_lengths: Sequence[tuple[Column, ...]] = (
-        (source_map.units.start, source_map.units.owner),
-        (source_map.scopes.start, source_map.scopes.owner),
-        (nodes.parent, nodes.die, nodes.function, nodes.call_file, nodes.call_line, nodes.call_column),
-        (lines.address, lines.file, lines.line, lines.column),
-        (functions.name, functions.linkage_name, functions.source),
-    )
     return (
-        all(len({len(column) for column in columns}) == 1 for columns in equal_lengths)
+        all(_has_equal_columns(table) for table in (*tables, answers, nodes, names))
         and len(start) > 0
         and bool(start[0] == 0 and start[-1] == len(strings.data) and np.all(start[1:] >= start[:-1]))
-        and _within(source_map.units.owner, len(source_map.is_decoded))
-        and _within(source_map.scopes.owner, node_count)
+        and all(_within(column, unit_count) for column in (source_map.units.owner, source_map.functions.unit))
+        and _within(source_map.sequences.unit, unit_count)
+        and _within(source_map.covered.owner, len(source_map.functions.die))
+        and _within(answers.node, node_count)
         and bool(np.all(nodes.parent < np.arange(node_count)))
         and _within(nodes.parent, node_count)
-        and _within(nodes.function, len(functions.name), lowest=-2)
-        and all(_within(column, string_count) for column in (nodes.call_file, lines.file, functions.linkage_name))
-        and _within(functions.name, string_count, lowest=0)
-        and _within(functions.source, _LARGEST_SOURCE + 1)
+        and _within(nodes.name, len(names.name))
+        and all(_within(column, string_count) for column in (nodes.call_file, answers.file, names.linkage_name))
+        and _within(names.name, string_count, lowest=0)
+        and _within(names.source, _LARGEST_SOURCE + 1)
     )
+
+
+def _has_equal_columns(table: Any) -> bool:
+    return len({len(getattr(table, field.name)) for field in fields(table)}) == 1
 
 
 def _within(column: Column, count: int, lowest: int = -1) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,19 +44,23 @@ class FunctionMemo:
     """Makes functions, each once: demangling and keys cost microseconds, and runs of one program share their names."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, str, NameSource], Function] = {}
+        self._known: dict[tuple[str, NameSource], Function] = {}
 
-    def function(self, name: str, linkage_name: str, source: NameSource) -> Function:
-        """``name`` is shown as it is when ``linkage_name`` is empty."""
-        known = self._known.get((name, linkage_name, source))
+    def add(self, functions: Iterable[Function]) -> None:
+        """Functions made earlier, by the same rules."""
+        for function in functions:
+            self._known.setdefault((function.linkage_name, function.name_source), function)
+
+    def function(self, linkage_name: str, source: NameSource) -> Function:
+        """``linkage_name`` mangled, or the name to show."""
+        known = self._known.get((linkage_name, source))
         if known is None:
             if source == NameSource.UNRESOLVED:
-                known = Function(name, name, name, "", source)
+                known = Function(linkage_name, linkage_name, linkage_name, "", source)
             else:
-                linkage_name = linkage_name or name
                 key = function_key(linkage_name)
                 known = Function(demangle(linkage_name), linkage_name, key.key, key.trait_key, source)
-            self._known[name, linkage_name, source] = known
+            self._known[linkage_name, source] = known
         return known
 
 
@@ -104,12 +108,13 @@ def _frames(source_map: SourceMap | None, addresses: UInt64Column) -> _Frames:
     if source_map is None:
         nothing, zero = np.full(count, -1, np.int32), np.zeros(count, np.int32)
         return _Frames(np.arange(count + 1, dtype=np.int32), nothing, np.ones(count, np.bool_), nothing, zero, zero)
-    nodes, lines = source_map.nodes, source_map.lines
-    node = source_map.scopes.lookup(addresses)
-    row = source_map.line_rows(addresses)
+    nodes, answers = source_map.nodes, source_map.answers
+    node, file = np.full(count, -1, np.int32), np.full(count, NO_FILE, np.int32)
+    line, column = np.zeros(count, np.int32), np.zeros(count, np.int32)
+    row = source_map.answer_rows(addresses)
     known = row >= 0
-    file, line, column = (np.full(count, NO_FILE, np.int32), np.zeros(count, np.int32), np.zeros(count, np.int32))
-    file[known], line[known], column[known] = lines.file[row[known]], lines.line[row[known]], lines.column[row[known]]
+    for target, values in ((node, answers.node), (file, answers.file), (line, answers.line), (column, answers.column)):
+        target[known] = values[row[known]]
     chain = np.arange(count)
     levels: list[tuple[Int64Column, Int32Column, Int32Column, Int32Column, Int32Column]] = []
     while len(chain):
@@ -162,15 +167,15 @@ class _FunctionTable:
         return found
 
     def _symbol(self, name: str) -> int:
-        return self._row(self._memo.function(name, name, NameSource.SYMBOL_TABLE)) if name else -1
+        return self._row(self._memo.function(name, NameSource.SYMBOL_TABLE)) if name else -1
 
     def described(self, nodes: Int32Column, files: Int32Column) -> Int32Column:
         """Functions named by the debug information, -1 where it names none."""
         source_map = self._names.source_map
         if source_map is None or not len(source_map.nodes.parent):
             return np.full(len(nodes), -1, np.int32)
-        table = source_map.functions
-        described = np.where(nodes >= 0, source_map.nodes.function[nodes], -1)
+        table = source_map.names
+        described = np.where(nodes >= 0, source_map.nodes.name[nodes], -1)
         is_partial = (described >= 0) & (_taken(table.source, described) == NameSource.PARTIAL)
         pairs = np.stack([described, np.where(is_partial, files, NO_FILE)], axis=1)
         unique, inverse = np.unique(pairs, axis=0, return_inverse=True)
@@ -178,15 +183,15 @@ class _FunctionTable:
         return np.array(named, np.int32)[inverse.reshape(-1)]
 
     def _described(self, source_map: SourceMap, row: int, file: int) -> int:
-        table = source_map.functions
+        table = source_map.names
         name, source = _text(source_map, int(table.name[row])), NameSource(int(table.source[row]))
         origin = source_origin(_text(source_map, file)) if source == NameSource.PARTIAL else ""
         shown = f"{origin}::{name}" if origin else name
-        return self._row(self._memo.function(shown, _text(source_map, int(table.linkage_name[row])), source))
+        return self._row(self._memo.function(_text(source_map, int(table.linkage_name[row])) or shown, source))
 
     def unresolved(self, offsets: UInt64Column) -> Int32Column:
         named = [f"{self._names.dso_name}+0x{offset:x}" for offset in offsets.tolist()]
-        return np.array([self._row(self._memo.function(name, "", NameSource.UNRESOLVED)) for name in named], np.int32)
+        return np.array([self._row(self._memo.function(name, NameSource.UNRESOLVED)) for name in named], np.int32)
 
 
 def _taken(column: UInt8Column, rows: Int32Column) -> UInt8Column:

@@ -10,7 +10,7 @@ from profiler.errors import FormatError
 from profiler.model.arrays import BoolColumn, UInt64Column
 from profiler.model.dso import Dso, DsoKind
 from profiler.model.frame_table import lookup_offsets
-from profiler.model.symbols import DsoSymbols
+from profiler.model.symbols import DsoSymbols, Function, NameSource
 from symbolize.cache import SymbolCache
 from symbolize.dwarf.debug_info import DebugInfo
 from symbolize.dwarf.sections import read_sections
@@ -35,6 +35,7 @@ class Symbolizer:
         self._memo = FunctionMemo()
         self._symbol_tables: dict[Dso, tuple[tuple[SymbolTable, ...], str]] = {}
         self._source_maps: dict[Dso, SourceMap | None] = {}
+        self._stored_functions: dict[Dso, dict[Function, None]] = {}
 
     def symbolize(self, dso: Dso, offsets: UInt64Column, is_return_address: BoolColumn) -> DsoSymbols:
         """Inline chains for file offsets as recorded (see ``FrameTable``), in the order given.
@@ -51,7 +52,10 @@ class Symbolizer:
         addresses = located.image.link_addresses(lookup_offsets(offsets, is_return_address))
         tables, damage = self._tables(dso, located)
         names = DsoNames(dso.name, tables, self._source_map(dso, located, addresses))
-        return replace(resolve_chains(names, offsets, addresses, self._memo), status=located.status or damage)
+        stored = self._load_functions(dso, located.image.build_id)
+        answer = resolve_chains(names, offsets, addresses, self._memo)
+        self._store_functions(located.image.build_id, stored, answer.functions)
+        return replace(answer, status=located.status or damage)
 
     def _tables(self, dso: Dso, located: LocatedBinary) -> tuple[tuple[SymbolTable, ...], str]:
         """(symbol tables of the debug file and the binary, "" or what is wrong with them)."""
@@ -66,6 +70,20 @@ class Symbolizer:
             known = self._symbol_tables[dso] = (tuple(tables), damage)
         return known
 
+    def _load_functions(self, dso: Dso, build_id: bytes) -> dict[Function, None]:
+        """The functions that the cache holds for this file, now known to the memo."""
+        if dso not in self._stored_functions:
+            stored = self._cache.load_functions(build_id) if self._cache is not None else ()
+            self._memo.add(stored)
+            self._stored_functions[dso] = dict.fromkeys(stored)
+        return self._stored_functions[dso]
+
+    def _store_functions(self, build_id: bytes, stored: dict[Function, None], functions: tuple[Function, ...]) -> None:
+        more = [each for each in functions if each not in stored and each.name_source != NameSource.UNRESOLVED]
+        if self._cache is not None and more:
+            stored.update(dict.fromkeys(more))
+            self._cache.store_functions(build_id, tuple(stored))
+
     def _source_map(self, dso: Dso, located: LocatedBinary, addresses: UInt64Column) -> SourceMap | None:
         """What the debug information says about at least ``addresses``, None without any."""
         build_id = located.image.build_id if located.image is not None else b""
@@ -73,7 +91,7 @@ class Symbolizer:
             known = self._source_maps[dso]
         else:
             known = self._cache.load(build_id) if self._cache is not None else None
-        if known is None or not known.answers(addresses):
+        if known is None or len(known.unanswered(addresses)):
             grown = _grow(known, located, addresses)
             if grown is not None and grown is not known and self._cache is not None:
                 self._cache.store(build_id, grown)

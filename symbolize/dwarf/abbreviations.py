@@ -27,26 +27,29 @@ from symbolize.dwarf.constants import (
     DW_FORM_ref4,
     DW_TAG_array_type,
     DW_TAG_call_site,
+    DW_TAG_catch_block,
     DW_TAG_class_type,
     DW_TAG_enumeration_type,
     DW_TAG_GNU_call_site,
     DW_TAG_inlined_subroutine,
+    DW_TAG_lexical_block,
     DW_TAG_structure_type,
     DW_TAG_subprogram,
     DW_TAG_subroutine_type,
+    DW_TAG_try_block,
     DW_TAG_union_type,
 )
 from symbolize.dwarf.leb128 import read_signed, read_unsigned
 
-# DIEs whose children hold no code of their own in the output of compilers that write DW_AT_sibling.
-CODELESS_TAGS = frozenset(
+CALL_SITE_TAGS = frozenset({DW_TAG_call_site, DW_TAG_GNU_call_site})
+BLOCK_TAGS = frozenset({DW_TAG_inlined_subroutine, DW_TAG_lexical_block, DW_TAG_try_block, DW_TAG_catch_block})
+STEPPED_OVER_TAGS = frozenset(
     {
         DW_TAG_array_type,
-        DW_TAG_call_site,
         DW_TAG_class_type,
         DW_TAG_enumeration_type,
-        DW_TAG_GNU_call_site,
         DW_TAG_structure_type,
+        DW_TAG_subprogram,
         DW_TAG_subroutine_type,
         DW_TAG_union_type,
     }
@@ -104,12 +107,15 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Abbreviation:
-    """``is_scope``: a function or inlined call with code.  ``can_jump``: its children may be passed over by DW_AT_sibling."""
+    """``is_scope``: a function or inlined call with code.  ``is_block``: a part of a function's code, which may hold inlined
+    calls.  ``can_jump``: a type, call site, function or block whose children can be passed over by DW_AT_sibling."""
 
     tag: int
     has_children: bool
     is_scope: bool
     can_jump: bool
+    is_call_site: bool
+    is_block: bool
     shape: Shape
 
 
@@ -168,10 +174,11 @@ class AbbreviationReader:
         shape = self._shapes.get(encoded)
         if shape is None:
             shape = self._shapes[encoded] = self._make_shape(encoded)
-        is_function = tag in (DW_TAG_subprogram, DW_TAG_inlined_subroutine)
-        is_scope = is_function and shape.has_code
-        can_jump = has_children and shape.sibling_from_end > 0 and (tag in CODELESS_TAGS or (is_function and not is_scope))
-        return code, Abbreviation(tag, has_children, is_scope, can_jump, shape), end
+        is_scope = tag in (DW_TAG_subprogram, DW_TAG_inlined_subroutine) and shape.has_code
+        is_call_site = tag in CALL_SITE_TAGS
+        is_block = tag in BLOCK_TAGS
+        can_jump = has_children and shape.sibling_from_end > 0 and (is_call_site or is_block or tag in STEPPED_OVER_TAGS)
+        return code, Abbreviation(tag, has_children, is_scope, can_jump, is_call_site, is_block, shape), end
 
     def _make_shape(self, encoded: bytes) -> Shape:
         specs, _ = _parse_list(encoded, 0)

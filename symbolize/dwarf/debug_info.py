@@ -1,26 +1,37 @@
-"""Decodes the units of one file that a batch of addresses hits."""
+"""Decodes of one file's debug information what a batch of addresses hits, and nothing else."""
 
 from __future__ import annotations
 
-from profiler.model.arrays import UInt64Column
+from collections.abc import Iterable
+
+import numpy as np
+
+from profiler.model.arrays import Int32Column, Int64Column, UInt64Column
 from symbolize.dwarf.function_names import FunctionNames
-from symbolize.dwarf.inline_tree import read_inline_tree
-from symbolize.dwarf.line_header import read_line_header
-from symbolize.dwarf.line_program import LineTable, run_line_program
+from symbolize.dwarf.inline_chains import InlineChains
+from symbolize.dwarf.intervals import Intervals
+from symbolize.dwarf.line_header import LineHeader, read_line_header
+from symbolize.dwarf.line_program import LineTable, run_line_program, run_sequences
+from symbolize.dwarf.line_sequences import LineSequences, find_sequences
 from symbolize.dwarf.sections import DwarfSections
 from symbolize.dwarf.source_map import SourceMap, empty_source_map
-from symbolize.dwarf.source_map_growth import DecodedUnit, add_names, add_units
+from symbolize.dwarf.source_map_growth import OutlinedUnit, UnitAnswers, add_answers, add_outlines, text_sequences
 from symbolize.dwarf.unit_map import build_unit_map
-from symbolize.dwarf.unit_reader import OpenUnit, UnitReader
+from symbolize.dwarf.unit_outline import UnitOutline, read_outline
+from symbolize.dwarf.unit_reader import UnitReader
 from symbolize.dwarf.unit_root import MALFORMED
+
+WHOLE_PROGRAM = -1
 
 
 class DebugInfo:
     """The debug information of one file.  Damaged units are left out and counted, never raised."""
 
     def __init__(self, sections: DwarfSections) -> None:
+        self._sections = sections
         self._reader = UnitReader(sections)
         self._names = FunctionNames(self._reader)
+        self._headers: dict[int, LineHeader | None] = {}
 
     def empty_map(self) -> SourceMap:
         """A source map that knows which unit covers which addresses, and nothing else yet."""
@@ -28,37 +39,104 @@ class DebugInfo:
         return empty_source_map(found.covered, len(self._reader.units), found.left_out)
 
     def extend(self, known: SourceMap, addresses: UInt64Column) -> SourceMap:
-        """``known`` with everything that is needed to answer for the link addresses.
+        """``known`` with answers for the link addresses.
 
         A map of other debug information, which has another number of units, is replaced.
         """
-        if len(known.is_decoded) != len(self._reader.units):
+        if len(known.is_outlined) != len(self._reader.units):
             known = self.empty_map()
-        rows = known.missing_units(addresses)
-        if rows:
-            known = add_units(known, [self._decode(row) for row in rows])
-        nodes = known.nodes_without_name(addresses)
-        if len(nodes):
-            known = add_names(known, nodes, [self._names.name(die) for die in known.nodes.die[nodes].tolist()])
-        return known
+        asked = known.unanswered(addresses)
+        if not len(asked):
+            return known
+        units = known.units_to_outline(asked)
+        if units:
+            known = add_outlines(known, [self._outline(row, known.units) for row in units])
+        answers = self._answers(known, asked)
+        dies = {die for unit in answers if unit.chains is not None for die in unit.chains.die if die >= 0}
+        return add_answers(known, answers, {die: self._names.name(die) for die in dies})
 
-    def _decode(self, row: int) -> DecodedUnit:
-        try:
-            unit = self._reader.open(row)
-        except MALFORMED:
-            return DecodedUnit(row, None, None, is_damaged=True)
+    def _outline(self, row: int, units: Intervals) -> OutlinedUnit:
+        outline: UnitOutline | None = None
         is_damaged = False
         try:
-            lines = self._lines(unit)
+            outline = read_outline(self._reader.open(row), units.ranges_of(row))
         except MALFORMED:
-            lines, is_damaged = None, True
-        try:
-            tree = read_inline_tree(unit)
-        except MALFORMED:
-            return DecodedUnit(row, None, lines, is_damaged=True)
-        return DecodedUnit(row, tree, lines, is_damaged)
+            is_damaged = True
+        sequences: LineSequences | None = None
+        header = self._line_header(row)
+        if header is not None:
+            whole = np.full(1, WHOLE_PROGRAM)
+            sequences = find_sequences(header) or LineSequences(np.full(1, self._sections.text_low, np.uint64), whole, whole)
+        is_text = text_sequences(sequences, self._sections.text_low, self._sections.text_high)
+        return OutlinedUnit(row, outline, sequences, is_text, is_damaged)
 
-    def _lines(self, unit: OpenUnit) -> LineTable | None:
-        if unit.root.line_offset < 0:
+    def _line_header(self, row: int) -> LineHeader | None:
+        """None when the unit has no line program, or a damaged one."""
+        if row not in self._headers:
+            try:
+                root = self._reader.root(row)
+                self._headers[row] = read_line_header(root) if root.line_offset >= 0 else None
+            except MALFORMED:
+                self._headers[row] = None
+        return self._headers[row]
+
+    def _answers(self, known: SourceMap, addresses: UInt64Column) -> list[UnitAnswers]:
+        """``addresses`` ascending, all in units.  A unit answers for what it covers."""
+        unit = known.units.lookup(addresses)
+        function = known.covered.lookup(addresses)
+        answers = []
+        for row in np.unique(unit).tolist():
+            own = unit == row
+            answers.append(self._unit_answers(known, row, addresses[own], function[own]))
+        return answers
+
+    def _unit_answers(self, known: SourceMap, row: int, addresses: UInt64Column, function: Int32Column) -> UnitAnswers:
+        chains: InlineChains | None = None
+        lines: LineTable | None = None
+        is_damaged = False
+        header = self._line_header(row)
+        try:
+            chains = self._chains(known, row, addresses, function)
+        except MALFORMED:
+            is_damaged = True
+        try:
+            lines = self._lines(known, row, header, addresses) if header is not None else None
+        except MALFORMED:
+            is_damaged = True
+        return UnitAnswers(addresses, chains, lines, header.file_names if header is not None else (), is_damaged)
+
+    def _chains(self, known: SourceMap, row: int, addresses: UInt64Column, function: Int32Column) -> InlineChains | None:
+        # With overlapping units, the function may be described by another unit than the one that covers the address.
+        is_own = (function >= 0) & (known.functions.unit[function] == row) if len(known.functions.unit) else function >= 0
+        if not np.any(is_own):
             return None
-        return run_line_program(read_line_header(unit.root), unit.root.sections)
+        chains = InlineChains(self._reader.open(row))
+        for each in np.unique(function[is_own]).tolist():
+            chains.add_function(int(known.functions.die[each]), addresses[function == each].tolist())
+        return chains
+
+    def _lines(self, known: SourceMap, row: int, header: LineHeader, addresses: UInt64Column) -> LineTable | None:
+        sequences = known.sequences
+        own = np.flatnonzero(sequences.unit == row)
+        if not len(own):
+            return None
+        start = sequences.address[own]
+        place = np.searchsorted(start, addresses, side="right") - 1
+        spans: list[tuple[int, int, int]] = []
+        for first, last, limit in _hit_sequences(start, place, addresses):
+            chosen = own[first : last + 1]
+            spans += [(int(sequences.begin[each]), int(sequences.end[each]), limit) for each in chosen.tolist()]
+        if not any(begin == WHOLE_PROGRAM for begin, _, _ in spans):
+            try:
+                return run_sequences(header, self._sections, spans)
+            except MALFORMED:
+                pass  # the program is not cut where it seemed to be: run it as a whole
+        return run_line_program(header, self._sections)
+
+
+def _hit_sequences(start: UInt64Column, place: Int64Column, addresses: UInt64Column) -> Iterable[tuple[int, int, int]]:
+    """(first, last, highest address asked) of the sequences that begin at one address; those of empty functions share it with
+    the next one."""
+    for last in np.unique(place[place >= 0]).tolist():
+        first = int(np.searchsorted(start, start[last], side="left"))
+        yield first, last, int(addresses[place == last][-1])

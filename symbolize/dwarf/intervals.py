@@ -30,6 +30,11 @@ class Intervals:
         found: Int32Column = np.where(row >= 0, self.owner[np.maximum(row, 0)], NOBODY).astype(np.int32)
         return found
 
+    def ranges_of(self, owner: int) -> list[tuple[int, int]]:
+        """(low, high) of what ``owner`` owns, ascending; without the part that has no end."""
+        rows = np.flatnonzero(self.owner[:-1] == owner)
+        return list(zip(self.start[rows].tolist(), self.start[rows + 1].tolist(), strict=True))
+
 
 def paint(low: UInt64Column, high: UInt64Column, owner: Int32Column) -> Intervals:
     """Ranges ``low`` <= a < ``high`` laid over one another: of several owners the last one in the columns' order wins, so

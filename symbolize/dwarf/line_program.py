@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
-from profiler.model.arrays import Int32Column, UInt64Column
+from profiler.model.arrays import Int32Column, Int64Column, UInt64Column
 from symbolize.dwarf.constants import (
     DW_LNE_define_file,
     DW_LNE_end_sequence,
@@ -28,13 +29,14 @@ from symbolize.dwarf.sections import DwarfSections, in_text
 NO_FILE = -1
 LARGEST_NUMBER = 0x7FFFFFFF
 UNKNOWN_FILE = 0x7FFFFFFFFFFFFFFF
+NO_ADDRESS_LIMIT = 1 << 200
 REGISTER_MASK = 0xFFFFFFFFFFFFFFFF
 
 
 @dataclass(frozen=True, slots=True)
 class LineTable:
-    """Rows sorted by ``address`` (link address); a row holds up to the next one's address, of rows at one address the last
-    one.  ``file``: number in ``file_names``, -1 where no source line is known (behind a sequence).  ``column`` 0 = unknown."""
+    """Rows sorted by ``address`` (link address), of which a row holds up to the next one's.  ``file``: number in
+    ``file_names``, -1 where no source line is known (behind a sequence).  ``column`` 0 = unknown."""
 
     address: UInt64Column
     file: Int32Column
@@ -45,13 +47,33 @@ class LineTable:
 
 def run_line_program(header: LineHeader, sections: DwarfSections) -> LineTable:
     """All sequences of code that is in the file.  Raises one of MALFORMED when the program is damaged."""
-    return _sorted_table(*_run(header), header, sections)
+    rows, ends = _run(header, header.program_start, len(header.data), NO_ADDRESS_LIMIT)
+    return _sorted_table(rows, ends, header, sections)
 
 
-def _run(header: LineHeader) -> tuple[list[int], list[int]]:
+def run_sequences(header: LineHeader, sections: DwarfSections, spans: Sequence[tuple[int, int, int]]) -> LineTable:
+    """Parts of the program: (position of a sequence, position behind it, the last address that is asked for in it).
+
+    ValueError when a sequence does not end where it should.
+    """
+    rows: list[int] = []
+    ends: list[int] = []
+    for begin, end, last_address in spans:
+        more_rows, more_ends = _run(header, begin, end, last_address)
+        if len(more_ends) != 1 or 4 * more_ends[0] != len(more_rows):
+            raise ValueError("line sequence without its end")
+        rows += more_rows
+        ends.append(len(rows) // 4)
+    return _sorted_table(rows, ends, header, sections)
+
+
+def _run(header: LineHeader, position: int, end: int, last_address: int) -> tuple[list[int], list[int]]:
     """The state machine: (address, file, line, column of all rows one behind the other, number of rows at the end of each
-    sequence).  op_index stays 0: x86-64 and aarch64 are not VLIW."""
-    data, position, end = header.data, header.program_start, len(header.data)
+    sequence).  A row beyond ``last_address`` ends the run and counts as the end of its sequence.
+
+    op_index stays 0: x86-64 and aarch64 are not VLIW.
+    """
+    data = header.data
     base = header.opcode_base
     advance, step = _special_opcodes(base, header.line_base, header.line_range, header.minimum_instruction_length)
     rows: list[int] = []
@@ -65,6 +87,9 @@ def _run(header: LineHeader) -> tuple[list[int], list[int]]:
             address += advance[code]
             line += step[code]
             add_row((address, file, line, column))
+            if address > last_address:
+                ends.append(len(rows) // 4)
+                break
         elif code == DW_LNS_advance_line:
             delta = data[position]
             position += 1
@@ -129,6 +154,8 @@ def _sorted_table(rows: list[int], ends: list[int], header: LineHeader, sections
     count = ends[-1] if ends else 0  # rows behind the last end of a sequence have no upper bound
     table = _unsigned(rows[: 4 * count]).reshape(-1, 4)
     table = table[_chosen_rows(table[:, 0], np.array(ends, np.int64), sections)]
+    repeats = np.all(table[1:, 1:] == table[:-1, 1:], axis=1)
+    table = table[np.concatenate([np.ones(min(len(table), 1), np.bool_), ~repeats])]
     address, file, line, column = np.ascontiguousarray(table.T)
     return LineTable(
         address=address,
@@ -147,9 +174,7 @@ def _unsigned(numbers: list[int]) -> UInt64Column:
         return np.array([number & REGISTER_MASK for number in numbers], np.uint64)
 
 
-def _chosen_rows(
-    address: UInt64Column, ends: np.ndarray[tuple[int], np.dtype[np.int64]], sections: DwarfSections
-) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def _chosen_rows(address: UInt64Column, ends: Int64Column, sections: DwarfSections) -> Int64Column:
     """Rows of the sequences of code that is in the file, in order of address; where one sequence ends at the start of the
     next, the end comes first, so rows at the very end of their own sequence, which hold for no address, are left out."""
     starts = np.concatenate([[0], ends])[:-1]
@@ -160,6 +185,9 @@ def _chosen_rows(
     is_kept &= is_end | (address < np.repeat(address[ends - 1], lengths))
     rows = np.flatnonzero(is_kept)
     chosen = address[rows]
-    if np.all(chosen[1:] >= chosen[:-1]):
-        return rows
-    return rows[np.lexsort([~is_end[rows], chosen])]
+    if not np.all(chosen[1:] >= chosen[:-1]):
+        rows = rows[np.lexsort([~is_end[rows], chosen])]
+        chosen = address[rows]
+    # Of rows at one address the last one holds.
+    holds: Int64Column = rows[np.concatenate([chosen[1:] != chosen[:-1], np.ones(min(len(chosen), 1), np.bool_)])]
+    return holds

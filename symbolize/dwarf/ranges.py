@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from profiler.model.arrays import Int64Column, UInt64Column
+from symbolize.dwarf.attributes import Row
 from symbolize.dwarf.constants import (
     INDEXED_ADDRESS_FORMS,
     DW_AT_high_pc,
@@ -44,6 +45,7 @@ class RangeReader:
     def __init__(self, root: UnitRoot) -> None:
         sections = root.sections
         self._root = root
+        self._base = root.base_address
         self._known: dict[tuple[int, int], list[Range]] = {}
         size = root.header.end - root.header.offset
         self.budget = size + len(sections.ranges) + len(sections.rnglists)
@@ -71,7 +73,7 @@ class RangeReader:
 
     def _version_4_list(self, offset: int) -> list[Range]:
         section = self._root.sections.ranges
-        base = self._root.base_address
+        base = self._base
         found: list[Range] = []
         size = FIRST_PAIRS_BYTES
         while True:
@@ -88,28 +90,20 @@ class RangeReader:
             offset += size
             size = LIST_CHUNK_BYTES
 
-    def _version_5_list(self, offset: int) -> list[Range]:
-        section = self._root.sections.rnglists
-        size = LIST_CHUNK_BYTES
-        while True:
-            data = bytes(section[offset : offset + size])
-            try:
-                return self._version_5_entries(data)
-            except (IndexError, struct.error):
-                if offset + size >= len(section):
-                    raise
-            size *= 8
-
-    def _version_5_entries(self, data: bytes) -> list[Range]:
-        base = self._root.base_address
-        found = []
-        position = 0
+    def _version_5_list(self, position: int) -> list[Range]:
+        data = self._root.sections.rnglists
+        base = self._base
+        found: list[Range] = []
         while True:
             kind = data[position]
             position += 1
             if kind == DW_RLE_offset_pair:
-                low, position = read_unsigned(data, position)
-                high, position = read_unsigned(data, position)
+                low, high = data[position], data[position + 1]
+                if low < 0x80 and high < 0x80:
+                    position += 2
+                else:
+                    low, position = read_unsigned(data, position)
+                    high, position = read_unsigned(data, position)
                 found.append((low + base & ADDRESS_MASK, high + base & ADDRESS_MASK))
             elif kind == DW_RLE_end_of_list:
                 return found
@@ -146,6 +140,14 @@ def die_ranges(root: UnitRoot, ranges: RangeReader) -> list[Range]:
         low = root.address(*attributes[DW_AT_low_pc])
         return [(low, high_address(low, *attributes[DW_AT_high_pc], root))]
     return []
+
+
+def scope_ranges(root: UnitRoot, reader: RangeReader, forms: dict[int, int], row: Row) -> list[Range]:
+    """The ranges of a DIE with code from its SCOPE_ATTRIBUTES and their ``forms``."""
+    if DW_AT_ranges in forms:
+        return reader.read(forms[DW_AT_ranges], row[2])
+    low = row[0] if forms[DW_AT_low_pc] == DW_FORM_addr else root.address(forms[DW_AT_low_pc], row[0])
+    return [(low, high_address(low, forms[DW_AT_high_pc], row[1], root))]
 
 
 def high_address(low: int, form: int, value: int, root: UnitRoot) -> int:

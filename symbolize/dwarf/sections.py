@@ -27,7 +27,7 @@ class DwarfSections:
     line_strings: bytes
     aranges: memoryview
     ranges: memoryview
-    rnglists: memoryview
+    rnglists: bytes
     addresses: memoryview
     string_offsets: memoryview
     text_low: int
@@ -48,7 +48,7 @@ def read_sections(image: ElfImage) -> DwarfSections | None:
         line_strings=bytes(_contents(image, ".debug_line_str")),
         aranges=_contents(image, ".debug_aranges"),
         ranges=_contents(image, ".debug_ranges"),
-        rnglists=_contents(image, ".debug_rnglists"),
+        rnglists=bytes(_contents(image, ".debug_rnglists")),
         addresses=_contents(image, ".debug_addr"),
         string_offsets=_contents(image, ".debug_str_offsets"),
         text_low=min((segment.link_address for segment in text), default=0),

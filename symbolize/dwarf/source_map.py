@@ -1,6 +1,8 @@
-"""The source map of a DSO: what its decoded units say about addresses, as plain columns.
+"""The source map of a DSO: what its debug information says about addresses, as plain columns.
 
-It grows unit by unit (``source_map_growth``), is searched for many addresses at once, and is what the cache keeps.
+It grows with what is asked (``source_map_growth``): first the outlines of the units that are hit (where their functions and
+line sequences are), then the answers for the addresses themselves.  It is searched for many addresses at once, and is what
+the cache keeps: outlines make new addresses cheap, answers make known ones nearly free.
 """
 
 from __future__ import annotations
@@ -11,42 +13,54 @@ import numpy as np
 
 from profiler.model.arrays import BoolColumn, Int32Column, Int64Column, UInt8Column, UInt64Column
 from symbolize.dwarf.intervals import Intervals
-from symbolize.dwarf.line_program import NO_FILE
 from symbolize.dwarf.strings import StringPool, make_pool
 
-NAMELESS_FUNCTION = -1
-NOT_NAMED_YET = -2
-
 
 @dataclass(frozen=True, slots=True)
-class NodeTable:
-    """Functions and inlined calls of all decoded units.
+class FunctionTable:
+    """Functions with code of all outlined units.  ``die``: offset in .debug_info.  ``unit``: row of the unit."""
 
-    ``parent``: a smaller row, -1 = a function.  ``die``: offset in .debug_info of the DIE that names it, -1 = none.
-    ``function``: row of the function table, or one of the two constants above: only nodes that were hit are named.
-    ``call_file``: row of the strings, -1 = unknown; ``call_line``, ``call_column``: 0 = unknown.
-    """
-
-    parent: Int32Column
     die: Int64Column
-    function: Int32Column
-    call_file: Int32Column
-    call_line: Int32Column
-    call_column: Int32Column
+    unit: Int32Column
 
 
 @dataclass(frozen=True, slots=True)
-class LineRows:
-    """As ``LineTable``, with ``file`` a row of the strings."""
+class SequenceTable:
+    """Line sequences of all outlined units by ``address`` of their first row, ascending.  ``unit``: row of the unit.
+    ``begin``, ``end``: positions in its line program."""
 
     address: UInt64Column
+    unit: Int32Column
+    begin: Int64Column
+    end: Int64Column
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerTable:
+    """Answers for link addresses, ascending by ``address``.  ``node``: the innermost node, -1 = no function.  ``file``: row of
+    the strings, -1 = unknown.  ``line``, ``column``: 0 = unknown."""
+
+    address: UInt64Column
+    node: Int32Column
     file: Int32Column
     line: Int32Column
     column: Int32Column
 
 
 @dataclass(frozen=True, slots=True)
-class FunctionRows:
+class NodeTable:
+    """Functions and inlined calls of the answers.  ``parent``: a smaller row, -1 = a function.  ``name``: row of the name
+    table, -1 = nameless.  ``call_file``: row of the strings, -1 = unknown; ``call_line``, ``call_column``: 0 = unknown."""
+
+    parent: Int32Column
+    name: Int32Column
+    call_file: Int32Column
+    call_line: Int32Column
+    call_column: Int32Column
+
+
+@dataclass(frozen=True, slots=True)
+class NameTable:
     """``name``, ``linkage_name``: rows of the strings (-1 = none); ``source``: ``NameSource``."""
 
     name: Int32Column
@@ -56,48 +70,42 @@ class FunctionRows:
 
 @dataclass(frozen=True, slots=True)
 class SourceMap:
-    """``units``: which unit covers an address; ``is_decoded[unit]``; ``scopes``: the innermost node of an address.
-    ``left_out``: units that are damaged or of an unsupported kind."""
+    """``units``: which unit covers an address; ``is_outlined[unit]``; ``covered``: which function of ``functions`` covers an
+    address.  ``left_out``: units that are damaged or of an unsupported kind."""
 
     units: Intervals
-    is_decoded: BoolColumn
-    scopes: Intervals
+    is_outlined: BoolColumn
+    covered: Intervals
+    functions: FunctionTable
+    sequences: SequenceTable
+    answers: AnswerTable
     nodes: NodeTable
-    lines: LineRows
-    functions: FunctionRows
+    names: NameTable
     strings: StringPool
     left_out: int
 
-    def missing_units(self, addresses: UInt64Column) -> list[int]:
-        """Rows of the units that cover ``addresses`` and are not decoded yet, ascending."""
+    def answer_rows(self, addresses: UInt64Column) -> Int64Column:
+        """Row of the answer for each address, -1 = not asked yet, or in no unit."""
+        known = self.answers.address
+        if not len(known):
+            return np.full(len(addresses), -1, np.int64)
+        row = np.minimum(np.searchsorted(known, addresses), len(known) - 1)
+        rows: Int64Column = np.where(known[row] == addresses, row, -1)
+        return rows
+
+    def unanswered(self, addresses: UInt64Column) -> UInt64Column:
+        """The addresses that are in a unit and have no answer yet, each once, ascending."""
+        open_addresses: UInt64Column = np.unique(
+            addresses[(self.answer_rows(addresses) < 0) & (self.units.lookup(addresses) >= 0)]
+        )
+        return open_addresses
+
+    def units_to_outline(self, addresses: UInt64Column) -> list[int]:
+        """Rows of the units that cover ``addresses`` and are not outlined yet, ascending."""
         hit = np.unique(self.units.lookup(addresses))
         hit = hit[hit >= 0]
-        return [int(row) for row in hit[~self.is_decoded[hit]]]
-
-    def nodes_without_name(self, addresses: UInt64Column) -> Int32Column:
-        """Rows of the nodes in the chains of ``addresses`` that are not named yet, ascending."""
-        found = [np.zeros(0, np.int32)]
-        level = np.unique(self.scopes.lookup(addresses))
-        level = level[level >= 0]
-        while len(level):
-            found.append(level[self.nodes.function[level] == NOT_NAMED_YET])
-            level = np.unique(self.nodes.parent[level])
-            level = level[level >= 0]
-        nodes: Int32Column = np.unique(np.concatenate(found))
-        return nodes
-
-    def answers(self, addresses: UInt64Column) -> bool:
-        """Whether nothing needs to be decoded or named for ``addresses``."""
-        return not self.missing_units(addresses) and not len(self.nodes_without_name(addresses))
-
-    def line_rows(self, addresses: UInt64Column) -> Int32Column:
-        """Row of ``lines`` for each address, -1 = no source line known."""
-        if not len(self.lines.address):
-            return np.full(len(addresses), -1, np.int32)
-        row = np.searchsorted(self.lines.address, addresses, side="right") - 1
-        known = (row >= 0) & (self.lines.file[np.maximum(row, 0)] != NO_FILE)
-        found: Int32Column = np.where(known, row, -1).astype(np.int32)
-        return found
+        rows: list[int] = hit[~self.is_outlined[hit]].tolist()
+        return rows
 
 
 def empty_source_map(units: Intervals, unit_count: int, left_out: int) -> SourceMap:
@@ -105,11 +113,13 @@ def empty_source_map(units: Intervals, unit_count: int, left_out: int) -> Source
     i32, i64, u64 = np.zeros(0, np.int32), np.zeros(0, np.int64), np.zeros(0, np.uint64)
     return SourceMap(
         units=units,
-        is_decoded=np.zeros(unit_count, np.bool_),
-        scopes=Intervals(u64, i32),
-        nodes=NodeTable(i32, i64, i32, i32, i32, i32),
-        lines=LineRows(u64, i32, i32, i32),
-        functions=FunctionRows(i32, i32, np.zeros(0, np.uint8)),
+        is_outlined=np.zeros(unit_count, np.bool_),
+        covered=Intervals(u64, i32),
+        functions=FunctionTable(i64, i32),
+        sequences=SequenceTable(u64, i32, i64, i64),
+        answers=AnswerTable(u64, i32, i32, i32, i32),
+        nodes=NodeTable(i32, i32, i32, i32, i32),
+        names=NameTable(i32, i32, np.zeros(0, np.uint8)),
         strings=make_pool([]),
         left_out=left_out,
     )

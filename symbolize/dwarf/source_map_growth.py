@@ -1,144 +1,185 @@
-"""Adding decoded units and names to a source map; maps are values, so each step makes a new one."""
+"""Adding what was decoded to a source map; maps are values, so each step makes a new one."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
-from profiler.model.arrays import Int32Column
+from profiler.model.arrays import BoolColumn, Int32Column, UInt64Column
 from profiler.model.symbols import NameSource
 from symbolize.dwarf.function_names import DieName
-from symbolize.dwarf.inline_tree import InlineTree
+from symbolize.dwarf.inline_chains import InlineChains
 from symbolize.dwarf.intervals import NOBODY, Intervals
 from symbolize.dwarf.line_program import NO_FILE, LineTable
-from symbolize.dwarf.source_map import (
-    NAMELESS_FUNCTION,
-    NOT_NAMED_YET,
-    FunctionRows,
-    LineRows,
-    NodeTable,
-    SourceMap,
-)
+from symbolize.dwarf.line_sequences import LineSequences
+from symbolize.dwarf.source_map import AnswerTable, FunctionTable, NameTable, NodeTable, SequenceTable, SourceMap
 from symbolize.dwarf.strings import make_pool
+from symbolize.dwarf.unit_outline import UnitOutline
+
+NAMELESS = -1
+
+Table = TypeVar("Table", FunctionTable, SequenceTable, NodeTable, AnswerTable)
 
 
 @dataclass(frozen=True, slots=True)
-class DecodedUnit:
-    """What one unit adds.  ``tree`` or ``lines`` is None when that part is damaged or absent."""
+class OutlinedUnit:
+    """``outline``, ``sequences``: None when that part is damaged or absent.  ``is_text``: which sequences describe code that
+    is in the file."""
 
     row: int
-    tree: InlineTree | None
-    lines: LineTable | None
+    outline: UnitOutline | None
+    sequences: LineSequences | None
+    is_text: BoolColumn
     is_damaged: bool
 
 
-class _Strings:
-    """Strings of a map, each held once, while the map grows."""
+@dataclass(frozen=True, slots=True)
+class UnitAnswers:
+    """Answers of one unit for ``addresses``, ascending.  ``lines`` holds at least the rows around them."""
+
+    addresses: UInt64Column
+    chains: InlineChains | None
+    lines: LineTable | None
+    file_names: tuple[str, ...]
+    is_damaged: bool
+
+
+def add_outlines(known: SourceMap, outlined: Sequence[OutlinedUnit]) -> SourceMap:
+    """``known`` with the functions and sequences of some units."""
+    covered, functions, sequences = [known.covered], [known.functions], [known.sequences]
+    is_outlined = known.is_outlined.copy()
+    function_count = len(known.functions.die)
+    for unit in outlined:
+        is_outlined[unit.row] = True
+        if unit.outline is not None:
+            count = len(unit.outline.die)
+            covered.append(_shifted(unit.outline.covered, function_count))
+            functions.append(FunctionTable(unit.outline.die, np.full(count, unit.row, np.int32)))
+            function_count += count
+        if unit.sequences is not None:
+            found, kept = unit.sequences, unit.is_text
+            owner = np.full(int(kept.sum()), unit.row, np.int32)
+            sequences.append(SequenceTable(found.address[kept], owner, found.begin[kept], found.end[kept]))
+    merged = _concatenated(sequences)
+    return replace(
+        known,
+        is_outlined=is_outlined,
+        covered=_merged_intervals(covered),
+        functions=_concatenated(functions),
+        sequences=_taken(merged, np.argsort(merged.address, kind="stable")),
+        left_out=known.left_out + sum(unit.is_damaged for unit in outlined),
+    )
+
+
+def add_answers(known: SourceMap, units: Sequence[UnitAnswers], names: Mapping[int, DieName]) -> SourceMap:
+    """``known`` with the answers of ``units``, whose functions are named by their DIE in ``names``."""
+    tables = _Tables(known)
+    answers, nodes = [known.answers], [known.nodes]
+    node_count = len(known.nodes.parent)
+    for unit in units:
+        files = tables.files(unit.file_names)
+        node = np.full(len(unit.addresses), NOBODY, np.int32)
+        if unit.chains is not None:
+            found = unit.chains.node_of
+            node = np.array([found.get(address, NOBODY) for address in unit.addresses.tolist()], np.int32)
+            node[node >= 0] += node_count
+            nodes.append(_unit_nodes(unit.chains, files, node_count, tables, names))
+            node_count += len(unit.chains.parent)
+        answers.append(AnswerTable(unit.addresses, node, *_places(unit, files)))
+    merged = _concatenated(answers)
+    return replace(
+        known,
+        answers=_taken(merged, np.argsort(merged.address, kind="stable")),
+        nodes=_concatenated(nodes),
+        names=tables.names(),
+        strings=make_pool(tables.strings),
+        left_out=known.left_out + sum(unit.is_damaged for unit in units),
+    )
+
+
+class _Tables:
+    """Strings and names of a map, each held once, while the map grows."""
 
     def __init__(self, known: SourceMap) -> None:
-        pool = known.strings
-        self.rows = {pool.text(row): row for row in range(len(pool))}
+        pool, table = known.strings, known.names
+        self.strings = {pool.text(row): row for row in range(len(pool))}
+        rows = zip(table.name.tolist(), table.linkage_name.tolist(), table.source.tolist(), strict=True)
+        self._names: dict[tuple[int, int, int], int] = {row: index for index, row in enumerate(rows)}
 
-    def row(self, text: str) -> int:
-        return self.rows.setdefault(text, len(self.rows))
+    def _string(self, text: str) -> int:
+        return self.strings.setdefault(text, len(self.strings))
 
-    def rows_of(self, texts: Sequence[str]) -> Int32Column:
+    def files(self, names: Sequence[str]) -> Int32Column:
         """String row by file number; the last element stands for "no file", so that index -1 finds it."""
-        return np.array([*(self.row(text) for text in texts), NO_FILE], np.int32)
+        return np.array([*(self._string(name) for name in names), NO_FILE], np.int32)
 
-
-def add_units(known: SourceMap, decoded: Sequence[DecodedUnit]) -> SourceMap:
-    """``known`` and the units ``decoded`` in one map."""
-    strings = _Strings(known)
-    scopes, nodes, lines = [known.scopes], [known.nodes], [known.lines]
-    is_decoded = known.is_decoded.copy()
-    node_count = len(known.nodes.parent)
-    for unit in decoded:
-        is_decoded[unit.row] = True
-        files = strings.rows_of(unit.lines.file_names if unit.lines else ())
-        if unit.tree is not None:
-            scopes.append(_shifted(unit.tree.scopes, node_count))
-            nodes.append(_unit_nodes(unit.tree, files, node_count))
-            node_count += len(unit.tree.parent)
-        if unit.lines is not None:
-            table = unit.lines
-            lines.append(LineRows(table.address, files[table.file], table.line, table.column))
-    return replace(
-        known,
-        is_decoded=is_decoded,
-        scopes=_merged_intervals(scopes),
-        nodes=_concatenated_nodes(nodes),
-        lines=_merged_lines(lines),
-        strings=make_pool(strings.rows),
-        left_out=known.left_out + sum(unit.is_damaged for unit in decoded),
-    )
-
-
-def add_names(known: SourceMap, nodes: Int32Column, names: Sequence[DieName]) -> SourceMap:
-    """``known`` with node ``nodes[i]`` named ``names[i]``."""
-    strings = _Strings(known)
-    table = known.functions
-    rows = zip(table.name.tolist(), table.linkage_name.tolist(), table.source.tolist(), strict=True)
-    functions: dict[tuple[int, int, int], int] = {row: index for index, row in enumerate(rows)}
-    function = known.nodes.function.copy()
-    for node, name in zip(nodes.tolist(), names, strict=True):
+    def name(self, name: DieName) -> int:
         if name.source == NameSource.UNRESOLVED:
-            function[node] = NAMELESS_FUNCTION
-            continue
-        linkage_row = strings.row(name.linkage_name) if name.linkage_name else -1
-        function[node] = functions.setdefault((strings.row(name.name), linkage_row, int(name.source)), len(functions))
-    columns = np.array(list(functions), np.int32).reshape(-1, 3)
-    return replace(
-        known,
-        nodes=replace(known.nodes, function=function),
-        functions=FunctionRows(columns[:, 0].copy(), columns[:, 1].copy(), columns[:, 2].astype(np.uint8)),
-        strings=make_pool(strings.rows),
-    )
+            return NAMELESS
+        linkage_row = self._string(name.linkage_name) if name.linkage_name else -1
+        return self._names.setdefault((self._string(name.name), linkage_row, int(name.source)), len(self._names))
+
+    def names(self) -> NameTable:
+        columns = np.array(list(self._names), np.int32).reshape(-1, 3)
+        return NameTable(columns[:, 0].copy(), columns[:, 1].copy(), columns[:, 2].astype(np.uint8))
 
 
-def _unit_nodes(tree: InlineTree, files: Int32Column, first_node: int) -> NodeTable:
-    number = np.where(tree.call_file < len(files) - 1, tree.call_file, -1)
+def _unit_nodes(
+    chains: InlineChains, files: Int32Column, first_node: int, tables: _Tables, names: Mapping[int, DieName]
+) -> NodeTable:
+    parent = np.array(chains.parent, np.int32)
+    file, line, column = np.array(chains.call, np.int32).reshape(-1, 3).T.copy()
     return NodeTable(
-        parent=np.where(tree.parent >= 0, tree.parent + first_node, -1).astype(np.int32),
-        die=tree.die,
-        function=np.where(tree.die >= 0, NOT_NAMED_YET, NAMELESS_FUNCTION).astype(np.int32),
+        parent=np.where(parent >= 0, parent + np.int32(first_node), np.int32(-1)),
+        name=np.array([tables.name(names[die]) if die >= 0 else NAMELESS for die in chains.die], np.int32),
         # A call without a line has no place at all.
-        call_file=np.where(tree.call_line > 0, files[number], NO_FILE).astype(np.int32),
-        call_line=tree.call_line,
-        call_column=tree.call_column,
+        call_file=np.where(line > 0, files[np.where(file < len(files) - 1, file, -1)], np.int32(NO_FILE)),
+        call_line=line,
+        call_column=column,
     )
 
 
-def _shifted(scopes: Intervals, first_node: int) -> Intervals:
-    return Intervals(scopes.start, np.where(scopes.owner >= 0, scopes.owner + first_node, NOBODY).astype(np.int32))
+def _places(unit: UnitAnswers, files: Int32Column) -> tuple[Int32Column, Int32Column, Int32Column]:
+    """(file, line, column) of the unit's addresses."""
+    count = len(unit.addresses)
+    if unit.lines is None or not len(unit.lines.address):
+        return np.full(count, NO_FILE, np.int32), np.zeros(count, np.int32), np.zeros(count, np.int32)
+    lines = unit.lines
+    row = np.searchsorted(lines.address, unit.addresses, side="right") - 1
+    file = np.where(row >= 0, lines.file[row], np.int32(NO_FILE))
+    is_known = file != NO_FILE
+    zero = np.int32(0)
+    return files[file], np.where(is_known, lines.line[row], zero), np.where(is_known, lines.column[row], zero)
 
 
-def _concatenated_nodes(parts: Sequence[NodeTable]) -> NodeTable:
-    return NodeTable(
-        parent=np.concatenate([part.parent for part in parts]),
-        die=np.concatenate([part.die for part in parts]),
-        function=np.concatenate([part.function for part in parts]),
-        call_file=np.concatenate([part.call_file for part in parts]),
-        call_line=np.concatenate([part.call_line for part in parts]),
-        call_column=np.concatenate([part.call_column for part in parts]),
-    )
+def _shifted(intervals: Intervals, first: int) -> Intervals:
+    return Intervals(intervals.start, np.where(intervals.owner >= 0, intervals.owner + first, NOBODY).astype(np.int32))
+
+
+def _concatenated(parts: Sequence[Table]) -> Table:
+    kind = type(parts[0])
+    return kind(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(kind)))
+
+
+def _taken(table: Table, rows: npt.NDArray[Any]) -> Table:
+    kind = type(table)
+    return kind(*(getattr(table, field.name)[rows] for field in fields(kind)))
 
 
 def _merged_intervals(parts: Sequence[Intervals]) -> Intervals:
-    """Where one unit's code ends at the start of another's, the end comes first and the binary search takes the start."""
+    """Where one part's code ends at the start of another's, the end comes first and the binary search takes the start."""
     start = np.concatenate([part.start for part in parts])
     owner = np.concatenate([part.owner for part in parts])
     order = np.lexsort([owner != NOBODY, start])
     return Intervals(start[order], owner[order])
 
 
-def _merged_lines(parts: Sequence[LineRows]) -> LineRows:
-    """As for intervals, the end of a sequence comes before the start of the next one."""
-    address = np.concatenate([part.address for part in parts])
-    file = np.concatenate([part.file for part in parts])
-    order = np.lexsort([file != NO_FILE, address])
-    line = np.concatenate([part.line for part in parts])
-    column = np.concatenate([part.column for part in parts])
-    return LineRows(address[order], file[order], line[order], column[order])
+def text_sequences(found: LineSequences | None, low: int, high: int) -> BoolColumn:
+    """Which sequences begin in ``low`` <= address < ``high``, the bounds of the executable segments, and were not discarded."""
+    address: UInt64Column = found.address if found is not None else np.zeros(0, np.uint64)
+    inside: BoolColumn = (address > 0) & (address >= low) & (address < high)
+    return inside

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from support import symbol_programs
 from support.symbol_oracle import compare, symbol_addresses, symbolized, text_addresses
 
 from profiler.model.symbols import NameSource
+from symbolize.elf.image import parse_image
 
 ADDRESSES = 2000
 AGREEMENT = 0.995
@@ -32,6 +34,24 @@ def test_rust_chains_agree_with_both_tools(variant: str, tmp_path: Path) -> None
     print(f"{variant}: {agreement.share:.2%} of {agreement.compared} addresses\n{agreement.report()}")
     assert agreement.compared > 1000
     assert agreement.share >= AGREEMENT
+
+
+@pytest.mark.parametrize("variant", ["O2-dwarf5", "O1-gc-sections"])
+def test_methods_of_local_classes_have_their_inlined_calls(variant: str, tmp_path: Path) -> None:
+    """Their DIEs stand inside of other functions' DIEs."""
+    program = symbol_programs.build_cxx(tmp_path, symbol_programs.CXX_VARIANTS[variant])
+    image = parse_image(program.read_bytes(), str(program))
+    text = image.sections[".text"]
+    addresses = np.arange(text.link_address, text.link_address + text.size).astype(np.uint64)
+    symbols = symbolized(program, addresses)
+    local = [row for row, each in enumerate(symbols.functions) if "local_scopes" in each.name and "Local::plus" in each.name]
+    inside = np.flatnonzero(np.isin(symbols.chains.function, local))
+    chains = np.searchsorted(symbols.chains.start, inside, side="right") - 1
+    agreement = compare(program, addresses[np.unique(chains)], symbolized(program, addresses[np.unique(chains)]))
+    assert agreement.compared >= 5
+    assert agreement.disagreements == ()
+    depth = np.diff(symbols.chains.start)[np.unique(chains)]
+    assert depth.max() >= 2  # hidden() inlined into Local::plus
 
 
 def test_line_tables_only_names_inline_frames_by_their_crate(tmp_path: Path) -> None:

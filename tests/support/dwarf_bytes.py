@@ -73,6 +73,6 @@ END_SEQUENCE = b"\0\x01\x01"
 def sections(**contents: bytes) -> DwarfSections:
     """Sections by field name, the others empty; code lies in TEXT_LOW to TEXT_HIGH."""
     views = {name: memoryview(contents.get(name, b"")) for name in DwarfSections.__slots__ if not name.startswith("text_")}
-    views["abbrev"] = contents.get("abbrev", b"")  # type: ignore[assignment]
-    views["line_strings"] = contents.get("line_strings", b"")  # type: ignore[assignment]
+    for name in ("abbrev", "line_strings", "rnglists"):
+        views[name] = contents.get(name, b"")  # type: ignore[assignment]
     return DwarfSections(**views, text_low=TEXT_LOW, text_high=TEXT_HIGH)  # type: ignore[arg-type]

@@ -54,6 +54,14 @@ int total(const std::vector<Shape *> &shapes) {
 }
 extern "C" int plain_c_name(int v) { return twice(v) + 1; }
 }
+template <class F> __attribute__((noinline)) int applied(F f, int v) { return f(v) + f(v + 1); }
+inline int local_scopes(int v) {
+  struct Local {
+    int base;
+    __attribute__((noinline)) int plus(int x) const { return base + geometry::hidden(x); }
+  } local{v};
+  return applied([&](int x) __attribute__((noinline)) { return local.plus(x) * x; }, v);
+}
 int unused_function(int v) { return geometry::hidden(v) + 3; }
 int main(int argc, char **argv) {
   geometry::Ring<geometry::Point, 4> ring;
@@ -67,7 +75,7 @@ int main(int argc, char **argv) {
   std::map<std::string, geometry::Point> points;
   for (int i = 0; i < argc; i++) points[argv[i]] = {i, i};
   auto text = geometry::describe(points);
-  return geometry::total({&square, &box}) + folded + text.size() + geometry::plain_c_name(argc) +
+  return geometry::total({&square, &box}) + local_scopes(argc) + folded + text.size() + geometry::plain_c_name(argc) +
          other.fold([](int r, double d) { return r + int(d); });
 }
 """

@@ -13,7 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.elf_programs import compile_program, load_image
 
-from symbolize.cache import SymbolCache, decode_source_map, default_cache_directory, encode_source_map
+from profiler.model.symbols import Function, NameSource
+from symbolize.cache import (
+    SymbolCache,
+    decode_functions,
+    decode_source_map,
+    default_cache_directory,
+    encode_functions,
+    encode_source_map,
+)
 from symbolize.dwarf.debug_info import DebugInfo
 from symbolize.dwarf.sections import read_sections
 from symbolize.dwarf.source_map import SourceMap
@@ -70,7 +78,7 @@ def test_truncated_files_are_absent(source_map: SourceMap, size: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "column", [{"parent": 2}, {"parent": -7}, {"function": 1000}, {"call_file": 10_000}, {"function": -9}, {"call_file": -2}]
+    "column", [{"parent": 2}, {"parent": -7}, {"name": 1000}, {"call_file": 10_000}, {"name": -9}, {"call_file": -2}]
 )
 def test_rows_outside_of_their_table_are_refused(source_map: SourceMap, column: dict[str, int]) -> None:
     """Right checksum, wrong content: nothing in a look-up may fail or run in circles."""
@@ -79,6 +87,35 @@ def test_rows_outside_of_their_table_are_refused(source_map: SourceMap, column: 
     changed[0] = value
     wrong = replace(source_map, nodes=replace(source_map.nodes, **{name: changed}))
     assert decode_source_map(b"".join(encode_source_map(wrong))) is None
+
+
+FUNCTIONS = (
+    Function("f(int)", "_Z1fi", "f", "", NameSource.SYMBOL_TABLE),
+    Function("<T as Tr>::g", "_RNv", "T::g", "Tr::g", NameSource.LINKAGE_NAME),
+    Function("größe", "größe", "größe", "", NameSource.QUALIFIED),
+    Function("lost\udcff", "lost\udcff", "lost\udcff", "", NameSource.PARTIAL),
+)
+
+
+def test_stored_functions_come_back_equal(tmp_path: Path) -> None:
+    cache = SymbolCache(tmp_path)
+    assert cache.load_functions(b"\x01\x02") == ()
+    assert cache.store_functions(b"\x01\x02", FUNCTIONS)
+    assert cache.load_functions(b"\x01\x02") == FUNCTIONS
+    assert not cache.store_functions(b"", FUNCTIONS)
+
+
+@given(st.data())
+def test_any_damaged_byte_of_the_functions_makes_them_absent(data: st.DataObject) -> None:
+    content = bytearray(encode_functions(FUNCTIONS))
+    position = data.draw(st.integers(0, len(content) - 1).filter(lambda place: not 29 <= place < 37))
+    content[position] ^= data.draw(st.integers(1, 255))
+    assert decode_functions(bytes(content)) == ()
+
+
+def test_functions_with_a_zero_in_their_name_are_left_out() -> None:
+    odd = Function("a\0b", "a\0b", "a\0b", "", NameSource.QUALIFIED)
+    assert decode_functions(encode_functions((FUNCTIONS[0], odd, FUNCTIONS[1]))) == FUNCTIONS[:2]
 
 
 def test_files_without_build_id_are_not_cached(source_map: SourceMap, tmp_path: Path) -> None:

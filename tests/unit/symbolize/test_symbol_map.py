@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from profiler.model.arrays import UInt64Column
 from profiler.model.symbols import DsoSymbols, NameSource
 from symbolize.dwarf.intervals import Intervals
-from symbolize.dwarf.source_map import FunctionRows, LineRows, NodeTable, SourceMap
+from symbolize.dwarf.source_map import AnswerTable, NameTable, NodeTable, SourceMap, empty_source_map
 from symbolize.dwarf.strings import make_pool
 from symbolize.elf.symbol_table import SymbolTable
 from symbolize.symbol_map import DsoNames, FunctionMemo, resolve_chains
@@ -20,28 +22,18 @@ def column(*values: int) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
 
 
 def source_map() -> SourceMap:
-    """Code 0x1000-0x1040: a function with ``inner`` inlined at 0x1010-0x1020 (called at main.rs:7:3), and in it at 0x1014 a
-    function known by its bare name only (called at lib.rs:20)."""
-    return SourceMap(
-        units=Intervals(np.array([0x1000, 0x1040], np.uint64), column(0, -1)),
-        is_decoded=np.ones(1, np.bool_),
-        scopes=Intervals(np.array([0x1000, 0x1010, 0x1014, 0x1016, 0x1020, 0x1040], np.uint64), column(0, 1, 2, 1, 0, -1)),
-        nodes=NodeTable(
-            column(-1, 0, 1), np.array([1, 2, 3]), column(0, 1, 2), column(-1, 4, 3), column(0, 7, 20), column(0, 3, 0)
+    """A unit at 0x1000-0x1040.  Known addresses: 0x1000 in a function; 0x1012 with ``inner`` inlined there (called at
+    main.rs:7:3); 0x1015 with a function known by its bare name only in it (called at lib.rs:20)."""
+    known = empty_source_map(Intervals(np.array([0x1000, 0x1040], np.uint64), column(0, -1)), 1, 0)
+    sources = [NameSource.QUALIFIED, NameSource.LINKAGE_NAME, NameSource.PARTIAL]
+    return replace(
+        known,
+        answers=AnswerTable(
+            np.array([0x1000, 0x1012, 0x1015], np.uint64), column(0, 1, 2), column(4, 3, 3), column(1, 10, 30), column(2, 0, 0)
         ),
-        lines=LineRows(
-            np.array([0x1000, 0x1010, 0x1014, 0x1020, 0x1040], np.uint64),
-            column(4, 3, 3, 4, -1),
-            column(1, 10, 30, 8, 0),
-            column(2, 0, 0, 0, 0),
-        ),
-        functions=FunctionRows(
-            column(0, 1, 5),
-            column(-1, 2, -1),
-            np.array([NameSource.QUALIFIED, NameSource.LINKAGE_NAME, NameSource.PARTIAL], np.uint8),
-        ),
+        nodes=NodeTable(column(-1, 0, 1), column(0, 1, 2), column(-1, 4, 3), column(0, 7, 20), column(0, 3, 0)),
+        names=NameTable(column(0, 1, 5), column(-1, 2, -1), np.array(sources, np.uint8)),
         strings=make_pool(TEXTS),
-        left_out=0,
     )
 
 

@@ -125,12 +125,13 @@ def test_a_damaged_cache_is_rebuilt(tmp_path: Path) -> None:
     flags = np.zeros(len(offsets), np.bool_)
     cache = SymbolCache(tmp_path / "cache")
     first = Symbolizer(Locator(), cache).symbolize(recorded(program), offsets, flags)
-    (stored,) = [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
-    content = stored.read_bytes()
-    stored.write_bytes(content[:200] + bytes(100) + content[300:])
+    stored = {path: path.read_bytes() for path in (tmp_path / "cache").rglob("*") if path.is_file()}
+    assert {path.suffix for path in stored} == {".map", ".names"}
+    for path, content in stored.items():
+        path.write_bytes(content[:45] + bytes(8) + content[53:])
     again = Symbolizer(Locator(), cache).symbolize(recorded(program), offsets, flags)
     assert [names(again, row) for row in range(len(offsets))] == [names(first, row) for row in range(len(offsets))]
-    assert stored.read_bytes() == content
+    assert {path: path.read_bytes() for path in stored} == stored
 
 
 def test_stripped_binary_says_so(tmp_path: Path) -> None:

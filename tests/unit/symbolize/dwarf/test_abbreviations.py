@@ -42,11 +42,15 @@ def test_sibling_is_found_behind_attributes_that_vary_in_size() -> None:
     assert entry.shape.sibling_from_end == 5
 
 
-def test_functions_with_code_are_scopes_and_are_never_jumped_over() -> None:
+def test_functions_with_code_are_scopes() -> None:
     pairs = ((dw.DW_AT_low_pc, dw.DW_FORM_addr), (dw.DW_AT_high_pc, dw.DW_FORM_data8), (dw.DW_AT_sibling, dw.DW_FORM_ref4))
     section = abbreviation(1, dw.DW_TAG_subprogram, True, *pairs) + abbreviation(
         2, dw.DW_TAG_subprogram, True, pairs[0], pairs[2]
     )
     table = AbbreviationReader(section + b"\0").table(0)
-    assert (table[1].is_scope, table[1].can_jump) == (True, False)
-    assert (table[2].is_scope, table[2].can_jump) == (False, True)
+    assert [table[code].is_scope for code in (1, 2)] == [True, False]
+
+
+def test_namespaces_are_never_stepped_over() -> None:
+    section = abbreviation(1, dw.DW_TAG_namespace, True, (dw.DW_AT_sibling, dw.DW_FORM_ref4)) + b"\0"
+    assert not AbbreviationReader(section).table(0)[1].can_jump

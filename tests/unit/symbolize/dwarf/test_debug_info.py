@@ -28,26 +28,25 @@ def unit(low: int, name: bytes) -> bytes:
 
 def described(known: SourceMap, address: int) -> list[tuple[str, str, int]]:
     """(name, file, line) of the chain at an address, innermost first."""
-    place = np.array([address], np.uint64)
-    row, node = int(known.line_rows(place)[0]), int(known.scopes.lookup(place)[0])
-    text = known.strings.text
-    file, line = (text(int(known.lines.file[row])), int(known.lines.line[row])) if row >= 0 else ("", 0)
+    (row,) = known.answer_rows(np.array([address], np.uint64)).tolist()
+    text, answers, nodes = known.strings.text, known.answers, known.nodes
+    if row < 0:
+        return []
+    node, file, line = int(answers.node[row]), int(answers.file[row]), int(answers.line[row])
     chain = []
     while node >= 0:
-        function = int(known.nodes.function[node])
-        chain.append((text(int(known.functions.name[function])) if function >= 0 else "", file, line))
-        call_file = int(known.nodes.call_file[node])
-        file, line = text(call_file) if call_file >= 0 else "", int(known.nodes.call_line[node])
-        node = int(known.nodes.parent[node])
+        name = int(nodes.name[node])
+        chain.append((text(int(known.names.name[name])) if name >= 0 else "", text(file) if file >= 0 else "", line))
+        file, line, node = int(nodes.call_file[node]), int(nodes.call_line[node]), int(nodes.parent[node])
     return chain
 
 
 def test_only_units_that_are_hit_are_decoded() -> None:
     info = DebugInfo(sections(info=unit(0x1000, b"first") + unit(0x2000, b"second"), abbrev=ABBREV))
     known = info.extend(info.empty_map(), np.array([0x2010], np.uint64))
-    assert known.is_decoded.tolist() == [False, True]
+    assert known.is_outlined.tolist() == [False, True]
     assert described(known, 0x2010) == [("second", "", 0)]
-    assert not known.answers(np.array([0x1010], np.uint64))
+    assert known.unanswered(np.array([0x1010, 0x2010, 0x9999], np.uint64)).tolist() == [0x1010]
     known = info.extend(known, np.array([0x1010], np.uint64))
     assert described(known, 0x1010) == [("first", "", 0)]
     assert described(known, 0x2010) == [("second", "", 0)]
@@ -62,7 +61,7 @@ def test_damaged_units_are_counted_and_the_others_stay() -> None:
     known = info.extend(info.empty_map(), addresses)
     assert known.left_out == 2
     assert [described(known, address) for address in addresses.tolist()] == [[("first", "", 0)], [("second", "", 0)], []]
-    assert known.answers(addresses)
+    assert len(known.unanswered(addresses)) == 0
 
 
 def test_growing_address_by_address_equals_decoding_at_once(tmp_path: Path) -> None:

@@ -12,8 +12,9 @@ from support.elf_programs import compile_program, load_image
 from profiler.model.symbols import NameSource
 from symbolize.dwarf import constants as dw
 from symbolize.dwarf.function_names import NAMELESS, DieName, FunctionNames
-from symbolize.dwarf.inline_tree import read_inline_tree
+from symbolize.dwarf.inline_chains import InlineChains
 from symbolize.dwarf.sections import read_sections
+from symbolize.dwarf.unit_outline import read_outline
 from symbolize.dwarf.unit_reader import UnitReader
 
 SOURCE = r"""
@@ -35,7 +36,16 @@ def names_of(program: Path) -> set[DieName]:
     assert contents is not None
     reader = UnitReader(contents)
     names = FunctionNames(reader)
-    return {names.name(die) for row in range(len(reader.units)) for die in read_inline_tree(reader.open(row)).die.tolist()}
+    found: set[DieName] = set()
+    for row in range(len(reader.units)):
+        unit = reader.open(row)
+        outline = read_outline(unit, [])
+        chains = InlineChains(unit)
+        for function, die in enumerate(outline.die.tolist()):
+            ranges = outline.covered.ranges_of(function)
+            chains.add_function(die, [address for low, high in ranges for address in range(low, high)])
+        found |= {names.name(die) for die in chains.die}
+    return found
 
 
 def test_linkage_name_first_else_qualified_through_the_parents(tmp_path: Path) -> None:

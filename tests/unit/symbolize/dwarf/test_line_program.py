@@ -8,8 +8,10 @@ import pytest
 from support.dwarf_bytes import END_SEQUENCE, abbreviation, line_unit_4, line_unit_5, sections, set_address, uleb, unit_4
 
 from symbolize.dwarf import constants as dw
-from symbolize.dwarf.line_header import read_line_header
-from symbolize.dwarf.line_program import LineTable, run_line_program
+from symbolize.dwarf.line_header import LineHeader, read_line_header
+from symbolize.dwarf.line_program import LineTable, run_line_program, run_sequences
+from symbolize.dwarf.line_sequences import find_sequences
+from symbolize.dwarf.sections import DwarfSections
 from symbolize.dwarf.unit_reader import UnitReader
 from symbolize.dwarf.unit_root import MALFORMED
 
@@ -51,9 +53,8 @@ def test_each_opcode_does_what_the_standard_says() -> None:
     found = rows(run(line_unit_4([b"a.c", b"/abs/b.h"], program)))
     assert found == [
         (0x1000, "/build/a.c", 1, 0),
-        (0x1002, "/build/a.c", 4, 0),
+        # The row at 0x1002 before the column was set is superseded; the one at 0x112e says nothing new.
         (0x1002, "/build/a.c", 104, 133),
-        (0x112E, "/build/a.c", 104, 133),
         (0x113F, "/abs/b.h", 104, 133),
         (0x123F, "/abs/b.h", 102, 133),
         (0x1240, "", 0, 0),
@@ -90,7 +91,7 @@ def test_the_end_of_one_sequence_comes_before_the_start_of_the_next() -> None:
     second = set_address(0x2004) + bytes([dw.DW_LNS_copy, dw.DW_LNS_advance_pc, 4]) + END_SEQUENCE
     first = set_address(0x2000) + special(0, 5) + special(4, 5) + END_SEQUENCE
     found = rows(run(line_unit_4([b"a.c"], second + first)))
-    assert found == [(0x2000, "/build/a.c", 6, 0), (0x2004, "", 0, 0), (0x2004, "/build/a.c", 1, 0), (0x2008, "", 0, 0)]
+    assert found == [(0x2000, "/build/a.c", 6, 0), (0x2004, "/build/a.c", 1, 0), (0x2008, "", 0, 0)]
 
 
 def test_rows_without_end_of_sequence_are_left_out() -> None:
@@ -123,3 +124,55 @@ def test_zero_line_range_and_endless_tables_are_errors() -> None:
     position = endless.index(bytes([2, 1, 8, 2, 15]))
     with pytest.raises(ValueError, match="more files"):
         run(endless[:position] + bytes([0]) + uleb(2**60) + endless[position + 2 :])
+
+
+def program_of(*functions: tuple[int, int]) -> bytes:
+    """Sequences as GNU as writes them: column and file first, then the address; (address, rows of 4 bytes each)."""
+    out = b""
+    for address, count in functions:
+        out += bytes([dw.DW_LNS_set_column, 0x83, 0x01, dw.DW_LNS_set_file, 1]) + set_address(address)
+        out += bytes([dw.DW_LNS_copy]) + special(4, 1) * (count - 1) + bytes([dw.DW_LNS_advance_pc, 4]) + END_SEQUENCE
+    return out
+
+
+def header_of(program: bytes) -> tuple[LineHeader, DwarfSections]:
+    contents = sections(info=INFO, abbrev=ABBREV, line=line_unit_4([b"a.c"], program))
+    return read_line_header(UnitReader(contents).root(0)), contents
+
+
+def test_sequences_are_found_without_running_them() -> None:
+    header, _ = header_of(program_of((0x1000, 3), (0, 2), (0x2000, 5)))
+    found = find_sequences(header)
+    assert found is not None
+    assert found.address.tolist() == [0x1000, 0, 0x2000]
+    assert found.begin[0] == header.program_start
+    assert found.begin[1:].tolist() == found.end[:-1].tolist()
+    assert found.end[-1] == len(header.data)
+
+
+def test_single_sequences_give_the_rows_of_the_whole_program() -> None:
+    header, contents = header_of(program_of((0x1000, 3), (0x3000, 4), (0x2000, 5)))
+    found = find_sequences(header)
+    assert found is not None
+    whole = rows(run_line_program(header, contents))
+    for address, begin, end in zip(found.address.tolist(), found.begin.tolist(), found.end.tolist(), strict=True):
+        part = rows(run_sequences(header, contents, [(begin, end, address + 0x100)]))
+        assert part == [row for row in whole if address <= row[0] < address + 0x100]
+
+
+def test_a_run_stops_behind_the_last_address_asked() -> None:
+    header, contents = header_of(program_of((0x1000, 200)))
+    part = rows(run_sequences(header, contents, [(header.program_start, len(header.data), 0x1009)]))
+    assert [(address, line) for address, _, line, _ in part] == [(0x1000, 1), (0x1004, 2), (0x1008, 3), (0x100C, 4)]
+
+
+def test_a_part_that_is_no_sequence_is_an_error() -> None:
+    header, contents = header_of(program_of((0x1000, 3), (0x2000, 3)))
+    for begin, end in ((header.program_start, len(header.data)), (header.program_start, header.program_start + 18)):
+        with pytest.raises(ValueError, match="without its end"):
+            run_sequences(header, contents, [(begin, end, 2**63)])
+
+
+def test_a_program_that_does_not_begin_with_an_address_is_not_cut() -> None:
+    header, _ = header_of(bytes([dw.DW_LNS_copy]) + program_of((0x1000, 3)))
+    assert find_sequences(header) is None
