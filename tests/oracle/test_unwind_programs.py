@@ -116,7 +116,7 @@ static void worker(int n, int depth) {
     for (int i = 0; i < n; i++) { sink += descend(5 + i % depth, i); sink += strings(i); }
 }
 int main(int c, char** v) {
-    int n = c > 1 ? atoi(v[1]) : 12000, depth = c > 2 ? atoi(v[2]) : 20;
+    int n = c > 1 ? atoi(v[1]) : 40000, depth = c > 2 ? atoi(v[2]) : 20;
     std::thread t(worker, n, depth);
     worker(n, depth);
     t.join();
@@ -191,12 +191,17 @@ def record(perf: str, directory: Path, command: list[str], dump: str = "dwarf,16
     return path
 
 
-def agreement(result: Unwound, program: Path) -> float:
-    """Share of equal stacks; a thread that is returning from a signal handler stands behind the last address that the rules of
-    the trampoline cover, where perf gives up and the unwinder does not."""
+def differing(result: Unwound, program: Path) -> list[int]:
+    """Stacks through ``program`` that perf unwinds otherwise.  Left aside is a thread that returns from a signal handler: it
+    stands behind the last address that the rules of the trampoline cover, where perf gives up and the unwinder does not."""
     compared = [at for at in result.passing_through(program) if not returns_from_signal(result, at)]
     assert len(compared) >= 100
-    return sum(result.agrees(at) for at in compared) / len(compared)
+    return [at for at in compared if not result.agrees(at)]
+
+
+def tolerated(result: Unwound) -> int:
+    """One stack in a thousand, and at least one."""
+    return max(1, len(result.rows) // 1000)
 
 
 def returns_from_signal(result: Unwound, at: int) -> bool:
@@ -204,8 +209,9 @@ def returns_from_signal(result: Unwound, at: int) -> bool:
     return bool(end - first > 1 and not result.stacks.is_return_address[first + 1] and len(result.by_perf[at]) == 1)
 
 
-def ended(result: Unwound, reason: EndReason) -> float:
-    return float(np.mean(result.stacks.end_reason == reason))
+def ended(result: Unwound, reason: EndReason, program: Path) -> float:
+    """Share of the stacks through ``program`` that ended for ``reason``."""
+    return float(np.mean(result.stacks.end_reason[result.passing_through(program)] == reason))
 
 
 def names(result: Unwound, at: int) -> list[str]:
@@ -236,8 +242,8 @@ def container_stacks(perf: str, containers: Path, tmp_path_factory: pytest.TempP
 
 
 def test_cpp_program_with_threads_equals_perf(container_stacks: Unwound, containers: Path) -> None:
-    assert agreement(container_stacks, containers) >= 0.999
-    assert ended(container_stacks, EndReason.THREAD_ENTRY) >= 0.99
+    assert len(differing(container_stacks, containers)) <= tolerated(container_stacks)
+    assert ended(container_stacks, EndReason.THREAD_ENTRY, containers) >= 0.99
 
 
 def test_both_walks_give_the_same_stacks(container_stacks: Unwound) -> None:
@@ -255,7 +261,7 @@ def test_both_walks_give_the_same_stacks(container_stacks: Unwound) -> None:
 def test_signal_handlers_equal_perf(perf: str, tmp_path: Path) -> None:
     program = compile_program(tmp_path, "signals.c", SIGNALS, ["-O2", "-g"])
     result = unwound(perf, record(perf, tmp_path, [str(program)]))
-    assert agreement(result, program) >= 0.999
+    assert len(differing(result, program)) <= tolerated(result)
     through_handler = [at for at in range(len(result.rows)) if "in_handler" in names(result, at)]
     assert len(through_handler) >= 10
     for at in through_handler[:20]:
@@ -274,8 +280,8 @@ def test_realigned_stacks_equal_perf(perf: str, tmp_path: Path, options: list[st
     if "-O0" not in options:
         assert "DW_CFA_def_cfa_expression" in tool_output("readelf", "--debug-dump=frames", str(program))
     result = unwound(perf, record(perf, tmp_path, [str(program)], rate=2500))
-    assert agreement(result, program) >= 0.999
-    assert ended(result, EndReason.THREAD_ENTRY) >= 0.99
+    assert len(differing(result, program)) <= tolerated(result)
+    assert ended(result, EndReason.THREAD_ENTRY, program) >= 0.99
 
 
 def test_static_program_without_search_table_reaches_start(perf: str, tmp_path: Path) -> None:
@@ -284,7 +290,7 @@ def test_static_program_without_search_table_reaches_start(perf: str, tmp_path: 
     result = unwound(perf, record(perf, tmp_path, [str(program)]))
     # perf needs the search table and gives up behind the innermost frame.
     assert np.mean([len(theirs) <= 1 for theirs in result.by_perf]) > 0.9
-    assert ended(result, EndReason.THREAD_ENTRY) >= 0.99
+    assert ended(result, EndReason.THREAD_ENTRY, program) >= 0.99
     assert all("main" in names(result, at) for at in range(0, len(result.rows), 25) if "work" in names(result, at))
 
 
@@ -306,7 +312,7 @@ def test_short_dumps_give_prefixes_of_the_whole_stacks(container_stacks: Unwound
 
 def test_recording_with_a_short_dump_is_marked(perf: str, containers: Path, tmp_path: Path) -> None:
     result = unwound(perf, record(perf, tmp_path, [str(containers), "6000", "30"], dump="dwarf,256"))
-    assert ended(result, EndReason.DUMP_LIMIT) > 0.5
+    assert ended(result, EndReason.DUMP_LIMIT, containers) > 0.5
     for at in np.flatnonzero(result.stacks.end_reason == EndReason.DUMP_LIMIT).tolist():
         assert all(path != "[unknown]" for _, path in result.frames(at))
 
