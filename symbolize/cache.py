@@ -8,9 +8,9 @@ equally much of it.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import struct
-import tempfile
 import zlib
 from collections.abc import Sequence
 from dataclasses import fields
@@ -91,16 +91,15 @@ class SymbolCache:
         if not build_id:
             return False
         path = self._path(build_id, suffix)
-        temporary = ""
+        temporary = path.with_name(f"{path.name}.{os.urandom(8).hex()}.tmp")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            descriptor, temporary = tempfile.mkstemp(prefix=path.name, suffix=".tmp", dir=path.parent)
-            with os.fdopen(descriptor, "wb") as stream:
+            with temporary.open("xb") as stream:
                 stream.writelines(pieces)
             os.replace(temporary, path)
         except OSError:
-            if temporary:
-                Path(temporary).unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                temporary.unlink(missing_ok=True)
             return False
         return True
 

@@ -16,6 +16,7 @@ from symbolize.function_key import function_key
 from symbolize.source_origin import source_origin
 
 NO_FILE = -1
+INLINED = "{inlined}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,8 @@ def resolve_chains(names: DsoNames, offsets: UInt64Column, link_addresses: UInt6
     function[outermost] = builder.symbols(link_addresses)
     rest = np.flatnonzero(function < 0)
     function[rest] = builder.described(frames.node[rest], frames.file[rest])
+    rest = np.flatnonzero((function < 0) & ~frames.is_outermost)
+    function[rest] = builder.nameless(frames.file[rest])
     rest = np.flatnonzero(function < 0)
     chain = np.searchsorted(frames.start, rest, side="right") - 1
     function[rest] = builder.unresolved(offsets[chain])
@@ -188,6 +191,13 @@ class _FunctionTable:
         origin = source_origin(_text(source_map, file)) if source == NameSource.PARTIAL else ""
         shown = f"{origin}::{name}" if origin else name
         return self._row(self._memo.function(_text(source_map, int(table.linkage_name[row])) or shown, source))
+
+    def nameless(self, files: Int32Column) -> Int32Column:
+        """Inlined calls whose name is in a file that is not there: their source file is all that is known of them."""
+        rows, inverse = np.unique(files, return_inverse=True)
+        origins = [source_origin(_text(self._names.source_map, row)) for row in rows.tolist()]
+        names = [f"{origin}::{INLINED}" if origin else INLINED for origin in origins]
+        return np.array([self._row(self._memo.function(name, NameSource.PARTIAL)) for name in names], np.int32)[inverse]
 
     def unresolved(self, offsets: UInt64Column) -> Int32Column:
         named = [f"{self._names.dso_name}+0x{offset:x}" for offset in offsets.tolist()]

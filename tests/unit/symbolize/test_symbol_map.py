@@ -114,3 +114,12 @@ def test_no_addresses_give_no_chains() -> None:
     symbols = resolve(DsoNames("app", (symbol_table(),), source_map()))
     assert symbols.chains.start.tolist() == [0]
     assert symbols.functions == ()
+
+
+def test_an_inlined_call_without_name_is_named_by_its_source_file() -> None:
+    """As in a file reduced by dwz whose common file is missing."""
+    known = source_map()
+    known = replace(known, nodes=replace(known.nodes, name=column(0, 1, -1)))
+    symbols = resolve(DsoNames("app", (symbol_table(),), known), 0x1015)
+    assert [name for name, *_ in shown(symbols, 0)] == ["core::{inlined}", "inner()", "app::main"]
+    assert symbols.functions[int(symbols.chains.function[0])].name_source == NameSource.PARTIAL
