@@ -68,11 +68,8 @@ def run_sequences(header: LineHeader, sections: DwarfSections, spans: Sequence[t
 
 
 def _run(header: LineHeader, position: int, end: int, last_address: int) -> tuple[list[int], list[int]]:
-    """The state machine: (address, file, line, column of all rows one behind the other, number of rows at the end of each
-    sequence).  A row beyond ``last_address`` ends the run and counts as the end of its sequence.
-
-    op_index stays 0: x86-64 and aarch64 are not VLIW.
-    """
+    """The state machine, with op_index 0: (address, file, line, column of all rows one behind the other, number of rows at the
+    end of each sequence).  A row beyond ``last_address`` ends the run and counts as the end of its sequence."""
     data = header.data
     base = header.opcode_base
     advance, step = _special_opcodes(base, header.line_base, header.line_range, header.minimum_instruction_length)
