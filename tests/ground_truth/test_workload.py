@@ -78,7 +78,7 @@ def shuffled_index(index: int, count: int, seed: bytes) -> int:
 
 @pytest.mark.parametrize(
     "variant",
-    [Variant("-O0"), Variant(lto=True), Variant(portable_sha256=True), Variant(slower_hash=60)],
+    [Variant("-O0"), Variant(lto=True), Variant(portable_sha256=True), Variant(portable_sha256=True, slower_hash=100)],
     ids=lambda variant: variant.label,
 )
 @pytest.mark.parametrize("mode", ["pure", "mixed"])
