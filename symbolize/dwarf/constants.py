@@ -154,6 +154,8 @@ BLOCK_FORMS = {DW_FORM_block1: 1, DW_FORM_block2: 2, DW_FORM_block4: 4, DW_FORM_
 INDEXED_STRING_FORMS = frozenset(
     {DW_FORM_strx, DW_FORM_strx1, DW_FORM_strx2, DW_FORM_strx3, DW_FORM_strx4, DW_FORM_GNU_str_index}
 )
+# Texts in the file that DWZ shares between programs.
+SUPPLEMENTARY_STRING_FORMS = frozenset({DW_FORM_strp_sup, DW_FORM_GNU_strp_alt})
 INDEXED_ADDRESS_FORMS = frozenset(
     {DW_FORM_addrx, DW_FORM_addrx1, DW_FORM_addrx2, DW_FORM_addrx3, DW_FORM_addrx4, DW_FORM_GNU_addr_index}
 )

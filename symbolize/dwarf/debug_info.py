@@ -65,9 +65,11 @@ class DebugInfo:
         sequences: LineSequences | None = None
         header = self._line_header(row)
         if header is not None:
-            whole = np.full(1, WHOLE_PROGRAM)
-            sequences = find_sequences(header) or LineSequences(np.full(1, self._sections.text_low, np.uint64), whole, whole)
+            sequences = find_sequences(header)
         is_text = text_sequences(sequences, self._sections.text_low, self._sections.text_high)
+        if header is not None and sequences is None:
+            whole = np.full(1, WHOLE_PROGRAM)
+            sequences, is_text = LineSequences(np.zeros(1, np.uint64), whole, whole), np.ones(1, np.bool_)
         return OutlinedUnit(row, outline, sequences, is_text, is_damaged)
 
     def _line_header(self, row: int) -> LineHeader | None:

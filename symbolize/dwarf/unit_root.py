@@ -13,6 +13,7 @@ from symbolize.dwarf.attributes import AttributeSpec, read_value
 from symbolize.dwarf.constants import (
     INDEXED_ADDRESS_FORMS,
     INDEXED_STRING_FORMS,
+    SUPPLEMENTARY_STRING_FORMS,
     UNIT_REFERENCE_FORMS,
     DW_AT_addr_base,
     DW_AT_comp_dir,
@@ -100,10 +101,11 @@ class UnitRoot:
         raise ValueError(f"form 0x{form:x} refers to another file")
 
     def text_of(self, attribute: int) -> str:
-        """A text attribute of the root DIE, "" when absent."""
-        if attribute not in self.attributes:
+        """A text attribute of the root DIE, "" when absent or in another file."""
+        form, value = self.attributes.get(attribute, NO_ATTRIBUTE)
+        if form in SUPPLEMENTARY_STRING_FORMS or attribute not in self.attributes:
             return ""
-        return self.string(*self.attributes[attribute], self.head).decode("utf-8", "replace")
+        return self.string(form, value, self.head).decode("utf-8", "replace")
 
     @property
     def name(self) -> str:

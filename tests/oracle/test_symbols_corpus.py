@@ -86,6 +86,24 @@ def test_public_binaries_agree_with_the_tools(corpus: Path, binary: str, debug_f
     assert agreement.share >= 0.995
 
 
+# (binary, {link address: (file, line)} by `readelf --debug-dump=rawline`)
+BARE_UNITS = (
+    # An old assembler: ten opcodes, no ranges in the unit, and code from the start of the file.
+    ("testfile12", {0x878: ("crti.S", 25), 0x87C: ("crti.S", 26), 0x900: ("crti.S", 11), 0x90B: ("crti.S", 13)}),
+    # The compilation directory is a text of a supplementary file.
+    ("testfile_multi_main", {0x4006AC: ("main.c", 4), 0x4006BB: ("main.c", 6), 0x4006C2: ("main.c", 7)}),
+    ("libtestfile_multi_shared.so", {0x670: ("shared.c", 4), 0x678: ("shared.c", 5), 0x686: ("shared.c", 6)}),
+)
+
+
+@pytest.mark.parametrize(("binary", "places"), BARE_UNITS)
+def test_lines_of_units_that_say_little_about_themselves(corpus: Path, binary: str, places: dict[int, tuple[str, int]]) -> None:
+    symbols = symbolized(corpus / "elfutils-0.188/tests" / binary, np.array(list(places), np.uint64))
+    innermost = symbols.chains.start[:-1]
+    files = [Path(symbols.files[each]).name if each >= 0 else "" for each in symbols.chains.file[innermost].tolist()]
+    assert list(zip(files, symbols.chains.line[innermost].tolist(), strict=True)) == list(places.values())
+
+
 @contextmanager
 def time_limit(seconds: int) -> Iterator[None]:
     def give_up(signum: int, frame: object) -> None:
