@@ -44,7 +44,7 @@ State::State(const options::Options& the_options)
           while ((persistent_tree::kLeafValues << depth) < the_options.validators) ++depth;
           return depth;
       }()),
-      sources(shuffling::hashes_per_round(the_options.validators)) {
+      sources(shuffling::kRounds * shuffling::hashes_per_round(the_options.validators)) {
     random_numbers::Generator generator(options.seed);
     setup::fill_registry(registry.view(), generator);
     persistent_tree::set_allocation(persistent_tree::Allocation::heap);

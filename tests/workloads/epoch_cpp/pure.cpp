@@ -60,10 +60,8 @@ void make_shuffling(Work& work, std::size_t validators, random_numbers::Generato
     const std::size_t hashes = shuffling::hashes_per_round(validators);
     const sha256::Digest seed{{generator.next(), generator.next(), generator.next(), generator.next()}};
     work.round_sources.resize(hashes * shuffling::kRounds);
-    for (unsigned round = 0; round < shuffling::kRounds; ++round) {
-        sha256::Digest* sources = work.round_sources.data() + hashes * round;
-        work.rounds.push_back(shuffling::compute_round_hashes(seed, round, validators, sources));
-    }
+    work.rounds.resize(shuffling::kRounds);
+    shuffling::compute_round_hashes(seed, validators, work.rounds.data(), work.round_sources.data());
     work.list.resize(validators);
     for (std::size_t i = 0; i < validators; ++i) work.list[i] = static_cast<std::uint32_t>(i);
 }

@@ -105,7 +105,7 @@ void check_shuffling(std::size_t count) {
     const Digest seed{{1, 2, 3, count}};
     std::vector<std::uint32_t> list(count);
     for (std::size_t i = 0; i < count; ++i) list[i] = static_cast<std::uint32_t>(7 * i);
-    std::vector<Digest> sources(shuffling::hashes_per_round(count));
+    std::vector<Digest> sources(shuffling::kRounds * shuffling::hashes_per_round(count));
     shuffling::shuffle_list(list.data(), count, seed, sources.data());
     bool all_equal = true;
     for (std::size_t i = 0; i < count; ++i) {
@@ -140,7 +140,7 @@ void print_vectors() {
     const persistent_tree::Tree tree = persistent_tree::build(values.data(), count);
     merkle::Workspace workspace(tree.depth());
     const std::uint64_t sevens = 0x0707070707070707u;
-    std::vector<Digest> sources(shuffling::hashes_per_round(count));
+    std::vector<Digest> sources(shuffling::kRounds * shuffling::hashes_per_round(count));
     shuffling::shuffle_list(list.data(), count, Digest{{sevens, sevens, sevens, sevens}}, sources.data());
     std::printf("{\"list_root\": \"%s\", \"shuffled\": [", hex(merkle::hash_tree_root(tree, workspace)).c_str());
     for (std::size_t i = 0; i < count; ++i) std::printf("%s%u", i == 0 ? "" : ", ", list[i]);

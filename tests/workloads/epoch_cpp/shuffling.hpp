@@ -19,13 +19,10 @@ struct RoundHashes {
 
 std::size_t hashes_per_round(std::size_t count);
 
-// Fills `sources`, `hashes_per_round(count)` long.
-RoundHashes compute_round_hashes(const sha256::Digest& seed, unsigned round, std::size_t count, sha256::Digest* sources);
+// Fills `rounds`, kRounds long, and `sources`, kRounds * hashes_per_round(count) long, which `rounds` points into.
+void compute_round_hashes(const sha256::Digest& seed, std::size_t count, RoundHashes* rounds, sha256::Digest* sources);
 
-// One round over the whole list.
-void shuffle_list_round(std::uint32_t* list, std::size_t count, const RoundHashes& hashes);
-
-// list_after[i] = list_before[compute_shuffled_index(i)]; `sources` is scratch memory, `hashes_per_round(count)` long.
+// list_after[i] = list_before[compute_shuffled_index(i)]; `sources` is scratch memory as in compute_round_hashes.
 void shuffle_list(std::uint32_t* list, std::size_t count, const sha256::Digest& seed, sha256::Digest* sources);
 
 // The same with the hashes of all rounds at hand, round 0 first.
