@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -17,8 +17,6 @@ from profiler.analysis.apply_symbols import apply_symbols, frames_by_dso
 from profiler.analysis.arm_quality import judge
 from profiler.analysis.attribute import attribute
 from profiler.analysis.attributed_run import AttributedRun, attributed_run
-from profiler.analysis.call_stacks import merge_call_stacks, run_tree
-from profiler.analysis.explain import explain_run, merge_explanations
 from profiler.analysis.focus import focused
 from profiler.analysis.logical_stacks import LogicalStacks, expand
 from profiler.analysis.nearest_names import nearest_names
@@ -29,16 +27,18 @@ from profiler.analysis.select_event import samples_of_event, select_event
 from profiler.analysis.stack_patterns import compile_pattern, functions_with_name, stacks_through
 from profiler.errors import AnalysisError, UsageError
 from profiler.model.arrays import BoolColumn, UInt64Column
-from profiler.model.call_stacks import CallStacks
 from profiler.model.capture import Capture
 from profiler.model.costs import ArmCosts, OtherFunction, OwnerCell
 from profiler.model.dso import Dso
-from profiler.model.explanation import Explanation
 from profiler.model.quality import ReportWarning
 from profiler.model.run import CaptureInfo, RunMode
 from profiler.model.symbols import DsoSymbols, SymbolizedCapture
 from profiler.rules.loader import load_rule_sets
 from profiler.rules.matcher import RuleMatcher
+
+if TYPE_CHECKING:
+    from profiler.model.call_stacks import CallStacks
+    from profiler.model.explanation import Explanation
 
 Progress = Callable[[str], None]
 
@@ -106,6 +106,8 @@ def arm_costs(arm: Arm, options: AnalysisOptions, symbolizer: Symbolizer, progre
 
 def arm_call_stacks(arm: Arm, options: AnalysisOptions, symbolizer: Symbolizer) -> CallStacks:
     """The arm's call stacks by function, a weight column per run; errors as for ``arm_costs``."""
+    from profiler.analysis.call_stacks import merge_call_stacks, run_tree
+
     analysis = _Analysis(arm, options, symbolizer, None)
     trees = [run_tree(run.attributed) for run in analysis.runs(keep_lines=True)]
     return merge_call_stacks(arm.name, analysis.event, trees)
@@ -116,6 +118,8 @@ def explain_function(arm: Arm, function: str, options: AnalysisOptions, symboliz
 
     Raises ``AnalysisError`` with the nearest names when no sample has such a function; else errors as for ``arm_costs``.
     """
+    from profiler.analysis.explain import explain_run, merge_explanations
+
     pattern = compile_pattern(function, "--function")
     analysis = _Analysis(arm, options, symbolizer, None)
     names: set[str] = set()

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from profiler.model.category import OTHER
-from profiler.model.comparison import Interval
 from profiler.model.costs import ArmCosts, CostTable
+from profiler.model.interval import Interval
 from profiler.model.shares import ShareIntervals
 from reports.quantities import Scale, count, scale_for
 

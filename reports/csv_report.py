@@ -7,7 +7,8 @@ import io
 import math
 from collections.abc import Iterable, Sequence
 
-from profiler.model.comparison import Comparison, ComparisonRow, Interval
+from profiler.model.comparison import Comparison, ComparisonRow
+from profiler.model.interval import Interval
 from reports.arm_report import ArmReport, report_rows
 from reports.plain_text import valid_utf8
 

@@ -14,9 +14,9 @@ from profiler.model.comparison import (
     CandidateComparison,
     Comparison,
     ComparisonRow,
-    Interval,
     MetricComparison,
 )
+from profiler.model.interval import Interval
 from profiler.model.quality import ReportWarning
 from reports.arm_report import ArmReport, ReportRow, report_rows
 from reports.plain_text import valid_utf8

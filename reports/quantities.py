@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from profiler.model.comparison import Interval
+from profiler.model.interval import Interval
 
 # A column takes the largest unit in which its largest value still has two digits before the point.
 _TIME_UNITS = ((1e9, "s", 2), (1e6, "ms", 1), (1e3, "µs", 1))

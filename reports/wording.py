@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from profiler.model.comparison import CandidateComparison, ComparisonRow, Interval, ProfilingCost, TestKind, Verdict
+from profiler.model.comparison import CandidateComparison, ComparisonRow, ProfilingCost, TestKind, Verdict
+from profiler.model.interval import Interval
 from reports.plain_text import printable
 from reports.quantities import Scale, counted, probability, significant_decimals
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from profiler.model.arrays import Int32Column, Int64Column, UInt8Column, UInt64Column
+from profiler.model.arrays import Int32Column, Int64Column, UInt8Column, UInt64Column, distinct
 from profiler.model.symbols import DsoSymbols, Function, InlineChains, NameSource
 from symbolize.demangle import demangle
 from symbolize.dwarf.source_map import SourceMap
@@ -84,7 +84,7 @@ def resolve_chains(names: DsoNames, offsets: UInt64Column, link_addresses: UInt6
     rest = np.flatnonzero(function < 0)
     chain = np.searchsorted(frames.start, rest, side="right") - 1
     function[rest] = builder.unresolved(offsets[chain])
-    file_rows = np.unique(frames.file[frames.file >= 0])
+    file_rows = distinct(frames.file[frames.file >= 0])
     file = np.where(frames.file >= 0, np.searchsorted(file_rows, frames.file), NO_FILE).astype(np.int32)
     return DsoSymbols(
         functions=tuple(builder.functions),

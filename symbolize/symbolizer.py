@@ -12,8 +12,6 @@ from profiler.model.dso import Dso, DsoKind
 from profiler.model.frame_table import lookup_offsets
 from profiler.model.symbols import DsoSymbols, Function, NameSource
 from symbolize.cache import SymbolCache
-from symbolize.dwarf.debug_info import DebugInfo
-from symbolize.dwarf.sections import read_sections
 from symbolize.dwarf.source_map import SourceMap
 from symbolize.elf.symbol_table import SymbolTable, parse_symbol_table
 from symbolize.locate import LocatedBinary, Locator
@@ -101,6 +99,10 @@ class Symbolizer:
 
 
 def _grow(known: SourceMap | None, located: LocatedBinary, addresses: UInt64Column) -> SourceMap | None:
+    # Not needed when the cache has all answers.
+    from symbolize.dwarf.debug_info import DebugInfo
+    from symbolize.dwarf.sections import read_sections
+
     for image in (located.debug_image, located.image):
         if image is None:
             continue

@@ -15,7 +15,7 @@ import numpy as np
 from collectors.ingest.dso_table import DsoTable, is_kernel_text
 from collectors.ingest.timeline import Timeline
 from collectors.perf_data.side_band import CommRecord, ForkRecord, MmapRecord, SideBand
-from profiler.model.arrays import Int32Column, Int64Column, UInt8Column, UInt64Column
+from profiler.model.arrays import Int32Column, Int64Column, UInt8Column, UInt64Column, distinct
 from profiler.model.dso import DsoKind
 
 USER_ADDRESS_LIMIT = 1 << 47
@@ -180,7 +180,7 @@ class MappingTable:
 
     def enter(self, spaces: Int64Column) -> None:
         """Makes these spaces known to ``resolve``."""
-        new = np.unique(spaces[~self._entered[spaces]])
+        new = distinct(spaces[~self._entered[spaces]])
         if not len(new):
             return
         self._entered[new] = True

@@ -16,7 +16,7 @@ from collectors.ingest.places import Places
 from collectors.ingest.ragged import reversed_positions, row_positions
 from collectors.perf_data import spec
 from collectors.perf_data.sample_fields import SampleFields
-from profiler.model.arrays import BoolColumn, Int32Column, Int64Column, UInt8Column, UInt64Column
+from profiler.model.arrays import BoolColumn, Int32Column, Int64Column, UInt8Column, UInt64Column, distinct
 from profiler.model.frame_table import CpuMode
 
 _MARKER = np.uint64(spec.PERF_CONTEXT_MAX)
@@ -95,7 +95,7 @@ class AddressResolver:
 
     def frames(self, lists: AddressLists, space: Int32Column) -> FrameLists:
         """``space``: address space of each sample."""
-        generations = np.unique(space >> _GENERATION_BITS)
+        generations = distinct(space >> _GENERATION_BITS)
         if len(generations) == 1:
             places = self._generation_places(lists, space, int(generations[0]))
         else:

@@ -11,7 +11,7 @@ import numpy as np
 from collectors.ingest.dso_table import DsoTable
 from collectors.ingest.places import PlaceColumns
 from collectors.ingest.thread_names import StringTable
-from profiler.model.arrays import BoolColumn, Int32Column, Int64Column, UInt8Column, UInt64Column
+from profiler.model.arrays import BoolColumn, Int32Column, Int64Column, UInt8Column, UInt64Column, distinct
 from profiler.model.dso import Dso, DsoKind
 from profiler.model.frame_table import CpuMode, FrameTable, lookup_offsets
 
@@ -41,7 +41,7 @@ def build_frames(
     codes: Int32Column, places: PlaceColumns, dsos: DsoTable, modules: Sequence[tuple[int, int, int]], kernel: KernelFrames
 ) -> BuiltFrames:
     """The frame table of the codes in use; DSOs without a frame are left out."""
-    used = np.unique(codes)
+    used = distinct(codes)
     place, is_return_address = used >> 1, (used & 1).astype(np.bool_)
     offset = places.offset[place]
     dso = _with_modules(places.dso[place], offset, modules)

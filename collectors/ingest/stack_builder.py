@@ -15,7 +15,7 @@ import numpy as np
 from collectors.ingest.frame_lists import FrameLists
 from collectors.ingest.interner import Interner, first_rows, mixed
 from collectors.ingest.ragged import row_positions
-from profiler.model.arrays import BoolColumn, Int32Column, Int64Column, UInt64Column
+from profiler.model.arrays import BoolColumn, Int32Column, Int64Column, UInt64Column, distinct
 from profiler.model.stack_table import depth_levels
 
 
@@ -178,10 +178,10 @@ class StackBuilder:
         if not self._by_path:
             return StackNodes(prefix.copy(), frame.copy()), leaves
         used = np.zeros(self._count, np.bool_)
-        frontier = np.unique(leaves)
+        frontier = distinct(leaves)
         while len(frontier):
             used[frontier] = True
-            above = np.unique(prefix[frontier])
+            above = distinct(prefix[frontier])
             frontier = above[(above >= 0) & ~used[above]]
         kept = np.flatnonzero(used).astype(np.int32)
         number = np.full(self._count + 1, -1, np.int32)  # the last element answers for prefix -1

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from collectors.ingest.thread_roots import ThreadRoots
-from profiler.model.arrays import BoolColumn, Int32Column, UInt8Column, UInt64Column
+from profiler.model.arrays import BoolColumn, Int32Column, UInt8Column, UInt64Column, distinct
 from profiler.model.frame_table import CpuMode, FrameTable, lookup_offsets
 from profiler.model.sample_table import StackState
 from profiler.model.stack_table import StackTable
@@ -65,7 +65,7 @@ def frame_pointer_states(leaves: Int32Column, tables: StackFrames, judge: RootJu
 
 def _asked_once(frames: Int32Column, tables: StackFrames, ask: Callable[[Int32Column, UInt64Column], BoolColumn]) -> BoolColumn:
     """The unwinder's answer for each frame; False for kernel frames and unmapped ones."""
-    asked = np.unique(frames)
+    asked = distinct(frames)
     table = tables.frames
     asked = asked[(table.mode[asked] == CpuMode.USER) & (tables.unwinder_dso[asked] >= 0)]
     answer = np.zeros(len(table), np.bool_)

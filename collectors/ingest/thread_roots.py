@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from profiler.errors import FormatError
-from profiler.model.arrays import BoolColumn, Int32Column, Int64Column, UInt64Column
+from profiler.model.arrays import BoolColumn, Int32Column, Int64Column, UInt64Column, distinct
 from symbolize.elf.call_frame_index import call_frame_indexes
 from symbolize.elf.image import ElfImage
 from symbolize.elf.symbol_records import SYMBOL_RECORD, SymbolRecords, symbol_records
@@ -98,7 +98,7 @@ def _exported(image: ElfImage, prefixes: tuple[bytes, ...]) -> dict[bytes, list[
         at = text.find(b"\0" + prefix) + 1
         is_named = (records["st_name"] == at) & (records["st_value"] != 0)
         if at and is_named.any():
-            found[prefix] = [int(address) for address in np.unique(records["st_value"][is_named])]
+            found[prefix] = [int(address) for address in distinct(records["st_value"][is_named])]
     return found
 
 
@@ -125,7 +125,7 @@ class ThreadRoots:
     def contain(self, dso: Int32Column, lookup_offset: UInt64Column) -> BoolColumn:
         """Whether each place lies in a function in which threads begin."""
         result = np.zeros(len(dso), np.bool_)
-        for row in np.unique(dso).tolist():
+        for row in distinct(dso).tolist():
             image = self._images(row)
             roots = thread_root_functions(image) if image is not None else np.zeros(0, np.int64)
             if image is None or not len(roots):

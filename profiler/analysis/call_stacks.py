@@ -12,7 +12,7 @@ from profiler.analysis.exact_sums import sums_by_group
 from profiler.analysis.level_order import sums_of_subtrees
 from profiler.analysis.prefix_merge import merge_equal_paths
 from profiler.analysis.run_quality import heaviest_process
-from profiler.model.arrays import Int32Column, Int64Column
+from profiler.model.arrays import Int32Column, Int64Column, distinct
 from profiler.model.call_stacks import CallFrame, CallStacks
 from profiler.model.event import Event
 from profiler.model.stack_table import depth_levels
@@ -38,7 +38,7 @@ def merge_call_stacks(arm: str, event: Event, trees: Sequence[RunTree]) -> CallS
 
     Stacks that no admitted sample has are left out.  ``frames`` are sorted by function key and category.
     """
-    boxes = sorted({tree.boxes[box] for tree in trees for box in np.unique(tree.box).tolist()})
+    boxes = sorted({tree.boxes[box] for tree in trees for box in distinct(tree.box).tolist()})
     starts = np.cumsum([0, *(len(tree.prefix) for tree in trees)]).tolist()
     prefix, label = _forest(trees, boxes, starts)
     merged = merge_equal_paths(prefix, label, depth_levels(prefix))

@@ -10,7 +10,8 @@ import numpy as np
 from profiler.analysis import stats, stats_permutation, stats_power
 from profiler.analysis.stats_ratio import RelativeChange, paired_relative_change, welch_relative_change
 from profiler.model.arrays import BoolColumn, FloatColumn, Int64Column
-from profiler.model.comparison import ComparisonRow, Interval, Spread, Verdict
+from profiler.model.comparison import ComparisonRow, Spread, Verdict
+from profiler.model.interval import Interval
 
 ONE_RUN = "one run: no interval"
 NO_SPREAD = "every run differs by exactly this amount: there is no spread to test against"

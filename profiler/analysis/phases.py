@@ -13,7 +13,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from profiler.model.arrays import BoolColumn, Int64Column, UInt64Column
+from profiler.model.arrays import BoolColumn, Int64Column, UInt64Column, distinct
 from profiler.model.capture import Capture
 from profiler.model.sample_table import StackState
 
@@ -122,8 +122,8 @@ def _covered(windows: _Windows, scope: Int64Column, time_ns: UInt64Column) -> Bo
     """Samples whose time lies in a window of their scope; ``windows`` as made by ``_merged``."""
     if not len(windows.scope):
         return np.zeros(len(scope), np.bool_)
-    scopes = np.unique(windows.scope)
-    starts = np.unique(windows.start_ns)
+    scopes = distinct(windows.scope)
+    starts = distinct(windows.start_ns)
     radix = len(starts) + 1
     window_key = np.searchsorted(scopes, windows.scope) * radix + np.searchsorted(starts, windows.start_ns, side="right")
     scope_number = np.searchsorted(scopes, scope)

@@ -10,7 +10,7 @@ import numpy as np
 from profiler.analysis.attributed_run import AttributedRun
 from profiler.analysis.exact_sums import sums_by_group
 from profiler.analysis.stack_patterns import stacks_through
-from profiler.model.arrays import BoolColumn
+from profiler.model.arrays import BoolColumn, distinct
 from profiler.model.capture import Capture
 from profiler.model.dso import Dso, DsoKind
 from profiler.model.frame_table import CpuMode
@@ -113,7 +113,7 @@ def _unnamed(run: AttributedRun, is_unresolved: BoolColumn) -> tuple[UnnamedDso,
     loaded = run.weight > 0
     status = {outcome.dso: outcome.status for outcome in run.symbolized.outcomes}
     found = []
-    for row in np.unique(dso[is_unresolved]).tolist():
+    for row in distinct(dso[is_unresolved]).tolist():
         weight = int(run.weight[loaded & stacks_through(run.stacks, is_unresolved & (dso == row))].sum())
         if weight and row >= 0:
             entry = run.symbolized.capture.dsos[row]

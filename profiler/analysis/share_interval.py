@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from profiler.model.arrays import FloatColumn, Int64Column
-from profiler.model.comparison import Interval
 from profiler.model.costs import CostTable
+from profiler.model.interval import Interval
 from profiler.model.shares import ShareIntervals
 
 SAMPLING = "95 % sampling interval (Wilson)"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,16 +35,20 @@ def default_store_directory(environment: Mapping[str, str]) -> Path:
 
 def existing_store(context: CliContext) -> Store | None:
     """The store, opened for reading; None when there is none yet.  ``StoreError`` when it is damaged."""
-    from profiler.store.store import CATALOG_NAME, open_store
+    from profiler.store.presence import is_store
 
-    if not (context.store_directory / CATALOG_NAME).exists():
+    if not is_store(context.store_directory):
         return None
+    from profiler.store.store import open_store
+
     return open_store(context.store_directory, create=False)
 
 
 def terminal_style(context: CliContext, environment: Mapping[str, str] | None = None) -> TerminalStyle:
     """Colour only on a terminal that can show it, and never with NO_COLOR (https://no-color.org).  The width is the
     terminal's; for files and pipes $COLUMNS, else 120."""
+    import shutil
+
     from reports.terminal_table import TerminalStyle
 
     variables = os.environ if environment is None else environment

@@ -7,7 +7,7 @@ exceeded; 130 interrupted; 141 the reader of the output went away.
 from __future__ import annotations
 
 import argparse
-import difflib
+import gc
 import importlib
 import os
 import sys
@@ -23,6 +23,8 @@ PROGRAM = "slotscope"
 COMMANDS = ("record", "report", "compare", "export", "explain", "rules", "list", "show", "rm", "demo")
 EXIT_INTERRUPTED = 130
 EXIT_BROKEN_PIPE = 141
+# Collections while modules are imported and tables are built find nothing: what a command makes, it keeps until it ends.
+_GARBAGE_THRESHOLD = 100_000
 
 _DESCRIPTION = (
     "Where the CPU time of a native program went, and which part of it a build change bought back. "
@@ -43,6 +45,7 @@ class CommandModule(Protocol):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command; returns its exit code."""
+    gc.set_threshold(_GARBAGE_THRESHOLD)
     accept_any_text(sys.stdout)
     accept_any_text(sys.stderr)
     try:
@@ -151,6 +154,8 @@ def _add_store(parser: argparse.ArgumentParser, default: str | None) -> None:
 
 def _check_command(name: str) -> None:
     if name not in COMMANDS:
+        import difflib
+
         nearest = difflib.get_close_matches(name, COMMANDS, n=1)
         hint = f"did you mean {nearest[0]}?" if nearest else f"there are {', '.join(COMMANDS)}"
         raise UsageError(f"no command {name!r}: {hint}")

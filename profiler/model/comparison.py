@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from profiler.model.interval import Interval
 from profiler.model.quality import ReportWarning
 
 
@@ -25,14 +26,6 @@ class TestKind(StrEnum):
     PAIRED = "paired t"
     WELCH = "Welch t"
     NONE = "none"
-
-
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """Two-sided 95 % interval, ends included."""
-
-    low: float
-    high: float
 
 
 @dataclass(frozen=True, slots=True)

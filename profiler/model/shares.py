@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from profiler.model.comparison import Interval
+from profiler.model.interval import Interval
 
 
 @dataclass(frozen=True, slots=True)

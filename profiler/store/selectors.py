@@ -16,10 +16,13 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from profiler.errors import UsageError
-from profiler.store.records import RunSummary, StoredRun, StoredSession
-from profiler.store.store import Store
+
+if TYPE_CHECKING:
+    from profiler.store.records import RunSummary, StoredRun, StoredSession
+    from profiler.store.store import Store
 
 LAST = "last"
 _LABEL = re.compile(r"([^=/:*?\[\]]+)=(.+)", re.DOTALL)

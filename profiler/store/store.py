@@ -20,6 +20,7 @@ from profiler.errors import StoreError
 from profiler.model.capture import Capture
 from profiler.store.blobs import Blobs, DirectoryBlobs
 from profiler.store.catalog import Catalog
+from profiler.store.presence import CATALOG_NAME, is_store
 from profiler.store.records import (
     RunKey,
     SessionStart,
@@ -31,8 +32,6 @@ from profiler.store.records import (
 )
 from profiler.store.scratch import Scratch
 from profiler.store.sqlite_catalog import SqliteCatalog
-
-CATALOG_NAME = "catalog.sqlite"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +118,7 @@ def open_store(directory: Path, create: bool) -> Store:
 
     ``StoreError``: no store there (without ``create``), not writable, another program's or a damaged or newer catalog.
     """
-    if not create and not (directory / CATALOG_NAME).exists():
+    if not create and not is_store(directory):
         raise StoreError(f"{directory}: no store there; `slotscope record` makes one, --store DIR names another")
     try:
         directory.mkdir(parents=True, exist_ok=True)

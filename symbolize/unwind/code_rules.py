@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from profiler.errors import FormatError
-from profiler.model.arrays import BoolColumn, Int32Column, Int64Column, UInt64Column
+from profiler.model.arrays import BoolColumn, Int32Column, Int64Column, UInt64Column, distinct
 from symbolize.elf.image import ElfImage
 from symbolize.elf.symbol_table import SymbolTable, parse_symbol_table
 from symbolize.unwind.dso_rules import DsoRules
@@ -96,7 +96,7 @@ class CodeRules:
         rows = self.rows(dso, lookup_offset)
         result: BoolColumn = (self.columns().flags[rows] & (ENDS_THREAD | HAS_NO_RULES)) == ENDS_THREAD
         undecided = np.flatnonzero(~result & (dso >= 0))
-        for row in np.unique(dso[undecided]).tolist():
+        for row in distinct(dso[undecided]).tolist():
             selected = undecided[dso[undecided] == row]
             result[selected] = self._is_entry_function(row, lookup_offset[selected], rows[selected] == NO_RULES)
         return result
@@ -165,6 +165,6 @@ class CodeRules:
         self._pages.add_dso(dso, *self._rules[dso].code_range())
 
     def _compile(self, dso: Int32Column, lookup_offset: Int64Column) -> None:
-        for row in np.unique(dso).tolist():
-            for first_offset, numbers in self._rules[row].compile(np.unique(lookup_offset[dso == row])):
+        for row in distinct(dso).tolist():
+            for first_offset, numbers in self._rules[row].compile(distinct(lookup_offset[dso == row])):
                 self._pages.fill(row, first_offset, numbers)

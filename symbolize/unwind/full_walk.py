@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from profiler.model.arrays import BoolColumn, Int32Column, Int64Column, UInt8Column, UInt64Column
+from profiler.model.arrays import BoolColumn, Int32Column, Int64Column, UInt8Column, UInt64Column, distinct
 from symbolize.elf.call_frame_program import RegisterRule, RuleKind
 from symbolize.unwind.code_rules import CodeRules
 from symbolize.unwind.dump_reader import DumpReader, open_dumps
@@ -82,7 +82,7 @@ class FullWalk:
         status = np.full(len(row), _GOING_ON, np.uint8)
         # Frames that know all registers apart from those that do not: a rule may name one that only the former know.
         group = 2 * row.astype(np.int64) + frames.known.all(axis=1)
-        for key in np.unique(group).tolist():
+        for key in distinct(group).tolist():
             selected, number = np.flatnonzero(group == key), key // 2
             if number == NO_RULES:
                 status[selected] = self._fall_back(frames, selected, dso[selected], lookup[selected], callers)

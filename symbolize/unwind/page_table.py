@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from profiler.model.arrays import BoolColumn, Int32Column, Int64Column, UInt64Column
+from profiler.model.arrays import BoolColumn, Int32Column, Int64Column, UInt64Column, distinct
 from symbolize.unwind.rule_rows import NO_RULES
 
 PAGE_BITS = 9
@@ -39,7 +39,7 @@ class PageTable:
         if highest + 2 > len(self._is_known):
             self._grow_dsos(highest + 2)
         unknown = ~self._is_known[dso + 1]
-        return [int(row) for row in np.unique(dso[unknown])]
+        return [int(row) for row in distinct(dso[unknown])]
 
     def add_dso(self, dso: int, first_offset: int, end_offset: int) -> None:
         """Cover file offsets ``first_offset`` .. ``end_offset`` of a DSO; an empty range gives "no rules" everywhere."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from profiler.model.arrays import BoolColumn, Int32Column, Int64Column, UInt8Column, UInt64Column
+from profiler.model.arrays import BoolColumn, Int32Column, Int64Column, UInt8Column, UInt64Column, distinct
 from symbolize.unwind.code_rules import CodeRules
 from symbolize.unwind.dump_reader import DumpReader, open_dumps
 from symbolize.unwind.expression import FrameInputs, UnsupportedExpressionError, evaluate
@@ -140,7 +140,7 @@ class QuickWalk:
         if present & CFA_BY_OTHER_REGISTER and not frames.depth:
             self._cfa_by_other_register(frames, found)
         if present & CFA_BY_EXPRESSION_BIT:
-            for number in np.unique(row[(flags & CFA_BY_EXPRESSION_BIT) != 0]).tolist():
+            for number in distinct(row[(flags & CFA_BY_EXPRESSION_BIT) != 0]).tolist():
                 self._cfa_by_expression(frames, number, found)
         return found
 

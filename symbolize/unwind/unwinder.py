@@ -14,9 +14,7 @@ import numpy as np
 from profiler.model.arrays import BoolColumn, Int32Column, UInt64Column
 from symbolize.elf.image import ElfImage
 from symbolize.unwind.code_rules import CodeRules
-from symbolize.unwind.full_walk import FullWalk
 from symbolize.unwind.levels import StackLevels
-from symbolize.unwind.quick_walk import QuickWalk
 from symbolize.unwind.registers import RIP, RSP
 from symbolize.unwind.stacks import AddressMap as AddressMap
 from symbolize.unwind.stacks import EndReason as EndReason
@@ -35,6 +33,10 @@ class Unwinder:
 
     def unwind(self, dumps: StackDumps, address_map: AddressMap, max_depth: int = MAX_DEPTH) -> UnwoundStacks:
         """The stacks of all samples of ``dumps``.  Damaged or missing call frame information ends a stack, it never raises."""
+        # Recordings without stack dumps come only for the rules.
+        from symbolize.unwind.full_walk import FullWalk
+        from symbolize.unwind.quick_walk import QuickWalk
+
         levels = StackLevels(len(dumps))
         if len(dumps) and dumps.has_register[RIP] and dumps.has_register[RSP]:
             samples = np.arange(len(dumps), dtype=np.int64)

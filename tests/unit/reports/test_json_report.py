@@ -9,8 +9,9 @@ import jsonschema
 from support import report_schemas
 from support.report_values import MS, arm_costs, comparison, comparison_row, cost_table, no_intervals
 
-from profiler.model.comparison import Interval, MetricComparison, Verdict
+from profiler.model.comparison import MetricComparison, Verdict
 from profiler.model.costs import MissingSymbols
+from profiler.model.interval import Interval
 from profiler.model.quality import ReportWarning
 from profiler.model.shares import ShareIntervals
 from reports.arm_report import ArmReport

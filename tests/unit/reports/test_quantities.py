@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from profiler.model.comparison import Interval
+from profiler.model.interval import Interval
 from reports.quantities import counted, percent, probability, scale_for, significant_decimals
 
 

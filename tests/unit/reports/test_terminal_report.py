@@ -8,8 +8,8 @@ import pytest
 from rich.cells import cell_len
 from support.report_values import GOOD_QUALITY, MS, arm_costs, cost_table, no_intervals, run_info
 
-from profiler.model.comparison import Interval
 from profiler.model.costs import MissingSymbols, OtherFunction, OwnerCell
+from profiler.model.interval import Interval
 from profiler.model.quality import ReportWarning
 from profiler.model.run import Metric, RunMode, RunOutcome
 from profiler.model.shares import ShareIntervals
