@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import re
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
 
 from reports.plain_text import printable, shorten_middle
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 KEEP_ALWAYS = 100
 _GAP = 2
@@ -51,7 +46,11 @@ def render_table(columns: Sequence[Column], style: TerminalStyle) -> str:
     while _least_width(chosen, widths) > style.width and (victim := _first_to_drop(chosen)) is not None:
         del chosen[victim], widths[victim]
     _squeeze_texts(chosen, widths, style.width)
-    return _print_rich(_rich_table(chosen, widths), sum(widths) + _GAP * len(widths), style)
+    lines = [_line([column.header for column in chosen], ["bold" if style.color else ""] * len(chosen), chosen, widths)]
+    for row in range(len(columns[0].cells)):
+        styles = [column.styles[row] if column.styles and style.color else "" for column in chosen]
+        lines.append(_line([column.cells[row] for column in chosen], styles, chosen, widths))
+    return "".join(lines)
 
 
 def wrap(text: str, style: TerminalStyle, indent: str = "") -> str:
@@ -72,9 +71,7 @@ def _without_empty(columns: Sequence[Column]) -> list[Column]:
 
 
 def _natural_width(column: Column) -> int:
-    from rich.cells import cell_len
-
-    return max([cell_len(column.header), *(cell_len(printable(cell)) for cell in column.cells)])
+    return max([_cell_count(column.header), *(_cell_count(printable(cell)) for cell in column.cells)])
 
 
 def _least_width(columns: Sequence[Column], widths: Sequence[int]) -> int:
@@ -99,41 +96,25 @@ def _squeeze_texts(columns: Sequence[Column], widths: list[int], width: int) -> 
         excess -= 1
 
 
-def _rich_table(columns: Sequence[Column], widths: Sequence[int]) -> Table:
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, show_edge=False, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="bold")
-    for column, width in zip(columns, widths, strict=True):
-        justify: Literal["left", "right"] = "left" if column.is_text or column.is_word else "right"
-        table.add_column(
-            Text(shorten_middle(column.header, width), justify=justify), width=width, no_wrap=True, justify=justify
-        )
-    for row in range(len(columns[0].cells)):
-        table.add_row(
-            *(
-                Text(shorten_middle(printable(column.cells[row]), width), style=column.styles[row] if column.styles else "")
-                for column, width in zip(columns, widths, strict=True)
-            )
-        )
-    return table
+def _line(cells: Sequence[str], styles: Sequence[str], columns: Sequence[Column], widths: Sequence[int]) -> str:
+    """One row of the table; a cell whose style is not "" is written in that style."""
+    padded = []
+    for cell, style, column, width in zip(cells, styles, columns, widths, strict=True):
+        text = shorten_middle(printable(cell), width)
+        gap = " " * (width - _cell_count(text))
+        styled = _styled(text, style) if style else text
+        padded.append(styled + gap if column.is_text or column.is_word else gap + styled)
+    return (" " * _GAP).join(padded).rstrip() + "\n"
 
 
-def _print_rich(table: Table, width: int, style: TerminalStyle) -> str:
-    from rich.console import Console
+def _styled(text: str, style: str) -> str:
+    from rich.color import ColorSystem
+    from rich.style import Style
 
-    target = io.StringIO()
-    console = Console(
-        file=target,
-        width=width,
-        force_terminal=style.color,
-        color_system="standard" if style.color else None,
-        no_color=not style.color,
-        markup=False,
-        highlight=False,
-        emoji=False,
-        legacy_windows=False,
-        _environ={},
-    )
-    console.print(table, crop=False)
-    return "".join(f"{line.rstrip()}\n" for line in target.getvalue().splitlines())
+    return Style.parse(style).render(text, color_system=ColorSystem.STANDARD)
+
+
+def _cell_count(text: str) -> int:
+    from rich.cells import cell_len
+
+    return cell_len(text)
