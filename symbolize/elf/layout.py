@@ -1,4 +1,4 @@
-"""The ELF header, program headers and section headers as plain values, read through pyelftools' structures.
+"""The ELF header, program headers and section headers as plain values.
 
 Every count and offset is checked against the size of the file before anything is read, so that a damaged file costs time and
 memory in proportion to its size at most.  Numbers are those of the ELF-64 object file format.
@@ -6,10 +6,10 @@ memory in proportion to its size at most.  Numbers are those of the ELF-64 objec
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
-from io import BytesIO
-from typing import Any
+from typing import NamedTuple
 
 from profiler.errors import FormatError
 
@@ -20,11 +20,58 @@ PF_X = 1
 SHT_SYMTAB, SHT_RELA, SHT_NOTE, SHT_NOBITS, SHT_DYNSYM = 2, 4, 7, 8, 11
 SHF_ALLOC, SHF_EXECINSTR, SHF_COMPRESSED = 2, 4, 0x800
 
-_HEADER_BYTES = 64
-_PROGRAM_HEADER_BYTES = 56
-_SECTION_HEADER_BYTES = 64
+_FILE_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
+_PROGRAM_HEADER = struct.Struct("<IIQQQQQQ")
+_SECTION_HEADER = struct.Struct("<IIQQQQIIQQ")
 _SHN_XINDEX = 0xFFFF
 _PN_XNUM = 0xFFFF
+
+
+class _FileHeader(NamedTuple):
+    """``Elf64_Ehdr``."""
+
+    e_ident: bytes
+    e_type: int
+    e_machine: int
+    e_version: int
+    e_entry: int
+    e_phoff: int
+    e_shoff: int
+    e_flags: int
+    e_ehsize: int
+    e_phentsize: int
+    e_phnum: int
+    e_shentsize: int
+    e_shnum: int
+    e_shstrndx: int
+
+
+class _ProgramHeader(NamedTuple):
+    """``Elf64_Phdr``."""
+
+    p_type: int
+    p_flags: int
+    p_offset: int
+    p_vaddr: int
+    p_paddr: int
+    p_filesz: int
+    p_memsz: int
+    p_align: int
+
+
+class _SectionHeader(NamedTuple):
+    """``Elf64_Shdr``."""
+
+    sh_name: int
+    sh_type: int
+    sh_flags: int
+    sh_addr: int
+    sh_offset: int
+    sh_size: int
+    sh_link: int
+    sh_info: int
+    sh_addralign: int
+    sh_entsize: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,42 +117,19 @@ class Layout:
 
 def read_layout(data: memoryview, name: str) -> Layout:
     """Parse the three kinds of headers of ``data``.  Raises ``FormatError`` unless it is a sane little-endian ELF-64 file."""
-    if len(data) < _HEADER_BYTES or bytes(data[:4]) != b"\x7fELF":
+    if len(data) < _FILE_HEADER.size or bytes(data[:4]) != b"\x7fELF":
         raise FormatError(name, "not an ELF file")
     if data[4] != 2 or data[5] != 1:
         raise FormatError(name, "only 64-bit little-endian ELF files can be read", 4)
-    header = _structs().Elf_Ehdr.parse(bytes(data[:_HEADER_BYTES]))
+    header = _FileHeader(*_FILE_HEADER.unpack_from(data))
     section_headers = _section_headers(data, name, header)
     return Layout(
-        elf_type=_number(header["e_type"]),
-        machine=_number(header["e_machine"]),
-        entry_address=header["e_entry"],
+        elf_type=header.e_type,
+        machine=header.e_machine,
+        entry_address=header.e_entry,
         segments=_segments(data, name, header, section_headers),
         sections=_sections(data, header, section_headers),
     )
-
-
-@cache
-def _structs() -> Any:
-    from elftools.elf.structs import ELFStructs
-
-    structs = ELFStructs(little_endian=True, elfclass=64)
-    structs.create_basic_structs()
-    structs.create_advanced_structs()
-    return structs
-
-
-@cache
-def _enum_numbers() -> dict[str, int]:
-    from elftools.elf import enums
-
-    tables = (enums.ENUM_E_TYPE, enums.ENUM_E_MACHINE, enums.ENUM_P_TYPE_BASE, enums.ENUM_SH_TYPE_BASE)
-    return {key: value for table in tables for key, value in table.items() if isinstance(value, int)}
-
-
-def _number(value: int | str) -> int:
-    """pyelftools turns known enumeration values into names; here only numbers are wanted."""
-    return value if isinstance(value, int) else _enum_numbers()[value]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,68 +142,69 @@ class _HeaderTable:
     entry_bytes: int
     wanted_bytes: int
 
-    def stream(self, data: memoryview, name: str) -> BytesIO:
+    def read(self, data: memoryview, name: str) -> memoryview:
         if self.count and self.entry_bytes != self.wanted_bytes:
             raise FormatError(
                 name, f"{self.what} of {self.entry_bytes} bytes, not {self.wanted_bytes}: damaged file", self.offset
             )
         if self.offset > len(data) or self.count * self.wanted_bytes > len(data) - self.offset:
             raise FormatError(name, f"{self.what} end beyond the end of the file: truncated or damaged file", self.offset)
-        return BytesIO(bytes(data[self.offset : self.offset + self.count * self.wanted_bytes]))
+        return data[self.offset : self.offset + self.count * self.wanted_bytes]
 
 
-def _section_headers(data: memoryview, name: str, header: Any) -> list[Any]:
-    offset, count = header["e_shoff"], header["e_shnum"]
-    if not offset:
+def _section_headers(data: memoryview, name: str, header: _FileHeader) -> list[_SectionHeader]:
+    if not header.e_shoff:
         return []
-    parse = _structs().Elf_Shdr.parse_stream
+    count = header.e_shnum
     if count == 0:  # the real count stands in the null section
-        first = _HeaderTable("section headers", offset, 1, header["e_shentsize"], _SECTION_HEADER_BYTES)
-        count = parse(first.stream(data, name))["sh_size"]
-    table = _HeaderTable("section headers", offset, count, header["e_shentsize"], _SECTION_HEADER_BYTES)
-    stream = table.stream(data, name)
-    return [parse(stream) for _ in range(count)]
+        count = _section_header_table(data, name, header, 1)[0].sh_size
+    return _section_header_table(data, name, header, count)
 
 
-def _segments(data: memoryview, name: str, header: Any, section_headers: list[Any]) -> tuple[tuple[int, Segment], ...]:
-    count = header["e_phnum"]
+def _section_header_table(data: memoryview, name: str, header: _FileHeader, count: int) -> list[_SectionHeader]:
+    table = _HeaderTable("section headers", header.e_shoff, count, header.e_shentsize, _SECTION_HEADER.size)
+    return [_SectionHeader(*fields) for fields in _SECTION_HEADER.iter_unpack(table.read(data, name))]
+
+
+def _segments(
+    data: memoryview, name: str, header: _FileHeader, section_headers: Sequence[_SectionHeader]
+) -> tuple[tuple[int, Segment], ...]:
+    count = header.e_phnum
     if count == _PN_XNUM and section_headers:
-        count = section_headers[0]["sh_info"]
-    table = _HeaderTable("program headers", header["e_phoff"], count, header["e_phentsize"], _PROGRAM_HEADER_BYTES)
-    stream = table.stream(data, name)
-    parse = _structs().Elf_Phdr.parse_stream
+        count = section_headers[0].sh_info
+    table = _HeaderTable("program headers", header.e_phoff, count, header.e_phentsize, _PROGRAM_HEADER.size)
     found = []
-    for _ in range(count):
-        entry = parse(stream)
+    for fields in _PROGRAM_HEADER.iter_unpack(table.read(data, name)):
+        entry = _ProgramHeader(*fields)
         segment = Segment(
-            file_offset=entry["p_offset"],
-            link_address=entry["p_vaddr"],
-            file_size=entry["p_filesz"],
-            memory_size=entry["p_memsz"],
-            is_executable=bool(entry["p_flags"] & PF_X),
+            file_offset=entry.p_offset,
+            link_address=entry.p_vaddr,
+            file_size=entry.p_filesz,
+            memory_size=entry.p_memsz,
+            is_executable=bool(entry.p_flags & PF_X),
         )
-        found.append((_number(entry["p_type"]), segment))
+        found.append((entry.p_type, segment))
     return tuple(found)
 
 
-def _sections(data: memoryview, header: Any, section_headers: list[Any]) -> tuple[Section, ...]:
-    names_index = header["e_shstrndx"]
+def _sections(data: memoryview, header: _FileHeader, section_headers: Sequence[_SectionHeader]) -> tuple[Section, ...]:
+    names_index = header.e_shstrndx
     if names_index == _SHN_XINDEX and section_headers:
-        names_index = section_headers[0]["sh_link"]
+        names_index = section_headers[0].sh_link
     names = b""
-    if names_index < len(section_headers) and _number(section_headers[names_index]["sh_type"]) != SHT_NOBITS:
+    if names_index < len(section_headers) and section_headers[names_index].sh_type != SHT_NOBITS:
         entry = section_headers[names_index]
-        names = bytes(data[entry["sh_offset"] : entry["sh_offset"] + entry["sh_size"]])
+        names = bytes(data[entry.sh_offset : entry.sh_offset + entry.sh_size])
     return tuple(
         Section(
-            name=_text(names, entry["sh_name"]),
-            link_address=entry["sh_addr"],
-            file_offset=entry["sh_offset"],
-            size=entry["sh_size"],
-            flags=entry["sh_flags"],
-            type=_number(entry["sh_type"]),
-            link=entry["sh_link"],
-            entry_size=entry["sh_entsize"],
+            name=_text(names, entry.sh_name),
+            link_address=entry.sh_addr,
+            file_offset=entry.sh_offset,
+            size=entry.sh_size,
+            flags=entry.sh_flags,
+            type=entry.sh_type,
+            link=entry.sh_link,
+            entry_size=entry.sh_entsize,
         )
         for entry in section_headers
     )
