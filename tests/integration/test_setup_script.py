@@ -65,7 +65,10 @@ def test_everything_is_missing_on_debian(machine: Machine) -> None:
 
 @pytest.mark.parametrize(
     ("manager", "command"),
-    [("dnf", "dnf install -y perf gcc-c++ binutils llvm procps-ng"), ("pacman", "pacman -S --needed perf gcc binutils llvm procps-ng")],
+    [
+        ("dnf", "dnf install -y perf gcc-c++ binutils llvm procps-ng"),
+        ("pacman", "pacman -S --needed perf gcc binutils llvm procps-ng"),
+    ],
 )
 def test_everything_is_missing_elsewhere(machine: Machine, manager: str, command: str) -> None:
     machine.add(manager)
