@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import mmap
+import re
+
 import numpy as np
 
 from profiler.model.arrays import BoolColumn, Int64Column, UInt8Column, UInt64Column
@@ -11,6 +14,10 @@ _TYPE_AT = _ADDRESS_DIGITS + 1
 _NAME_AT = _ADDRESS_DIGITS + 3
 _CODE_TYPES = b"tTwW"
 _PAGE_BYTES = 4096
+_ENCODED_HEADER = "slotscope kallsyms 1 {:12} {:12}\n"
+_ENCODED_HEADER_PATTERN = re.compile(rb"slotscope kallsyms 1 +(\d+) +(\d+)\n")
+_COLUMNS = 3  # start, end, name_start
+_WORD_BYTES = 8
 
 
 class KernelSymbols:
@@ -18,7 +25,7 @@ class KernelSymbols:
 
     __slots__ = ("_end", "_name_start", "_start", "_text")
 
-    def __init__(self, text: bytes, start: UInt64Column, end: UInt64Column, name_start: Int64Column) -> None:
+    def __init__(self, text: bytes | mmap.mmap, start: UInt64Column, end: UInt64Column, name_start: Int64Column) -> None:
         """``start`` ascending and distinct; ``name_start``: byte of each name in ``text``."""
         self._text = text
         self._start = start
@@ -45,6 +52,28 @@ class KernelSymbols:
                 return int(self._text[at - _NAME_AT + 1 : at - 2], 16)
             at = self._text.find(wanted, at + 1)
         return None
+
+    def spans(self, addresses: UInt64Column) -> bool:
+        """Do all addresses lie between the first symbol and the end of the last."""
+        return not len(addresses) or bool(addresses.min() >= self._start[0] and addresses.max() < self._end[-1])
+
+    def encode_kernel_proper(self) -> list[bytes] | None:
+        """The symbols outside of modules, for ``decode_kernel_symbols``; ``None`` where modules lie between them."""
+        rows = np.flatnonzero(~self._in_module())
+        if not len(rows) or rows[-1] - rows[0] + 1 != len(rows):
+            return None
+        header = _ENCODED_HEADER.format(len(rows), len(self._text)).encode()
+        padding = bytes(-(len(header) + len(self._text)) % _WORD_BYTES)
+        name_start = self._name_start[rows] + len(header)
+        return [header, self._text[:], padding, *(part.tobytes() for part in (self._start[rows], self._end[rows], name_start))]
+
+    def _in_module(self) -> BoolColumn:
+        text = np.frombuffer(self._text, np.uint8)
+        line_end = np.flatnonzero(text == ord("\n"))
+        line = np.searchsorted(line_end, self._name_start)
+        last = np.append(line_end, len(text))[line] - 1
+        in_module: BoolColumn = text[last] == ord("]")
+        return in_module
 
     def _found(self, addresses: UInt64Column) -> list[tuple[str, str]]:
         row = np.searchsorted(self._start, addresses, side="right") - 1
@@ -82,6 +111,19 @@ def parse_kallsyms(text: bytes) -> KernelSymbols | None:
     address, line_start, line_end = address[order], line_start[order], line_end[order]
     chosen = _choose(text, address, line_start, line_end)
     return KernelSymbols(text, address[chosen], _ends(text, address[chosen], line_end[chosen]), line_start[chosen] + _NAME_AT)
+
+
+def decode_kernel_symbols(data: bytes | mmap.mmap) -> KernelSymbols | None:
+    """The symbols in what ``encode_kernel_proper`` made, whose text is left where it is; ``None`` for anything else."""
+    header = _ENCODED_HEADER_PATTERN.match(data)
+    if header is None:
+        return None
+    rows, text_end = int(header[1]), header.end() + int(header[2])
+    first = text_end + -text_end % _WORD_BYTES
+    if not rows or len(data) != first + _COLUMNS * rows * _WORD_BYTES:
+        return None
+    start, end, name_start = np.frombuffer(data, np.uint64, _COLUMNS * rows, first).reshape(_COLUMNS, rows)
+    return KernelSymbols(data, start, end, name_start.view(np.int64))
 
 
 def _lines(data: UInt8Column) -> tuple[Int64Column, Int64Column]:

@@ -12,7 +12,8 @@ from pathlib import Path
 from profiler.errors import FormatError
 from profiler.model.dso import Dso, DsoKind
 from symbolize.elf.image import ElfImage, gnu_build_id, parse_image
-from symbolize.kallsyms import KernelSymbols, parse_kallsyms
+from symbolize.kallsyms import KernelSymbols
+from symbolize.kernel_cache import KernelSymbolCache, KernelSymbolsOnDemand, read_kallsyms
 
 _MAPPED_FROM_BYTES = 1 << 18  # smaller files are read: a mapping would hold a descriptor for each
 
@@ -41,10 +42,11 @@ class LocatedBinary:
 class Locator:
     """Finds and opens binaries; every (path, build ID) is looked for once.  Never raises for missing or foreign files."""
 
-    def __init__(self, search: SearchPaths | None = None) -> None:
+    def __init__(self, search: SearchPaths | None = None, kernel_cache: KernelSymbolCache | None = None) -> None:
         self._search = SearchPaths() if search is None else search
+        self._kernel_cache = kernel_cache
         self._located: dict[tuple[str, bytes, DsoKind], LocatedBinary] = {}
-        self._kernels: dict[tuple[bytes, str, int], KernelSymbols | None] = {}
+        self._kernels: dict[tuple[bytes, str, int], KernelSymbolsOnDemand | KernelSymbols | None] = {}
 
     def locate(self, dso: Dso) -> LocatedBinary:
         """The files of ``dso``.  A file counts only if it has the recorded build ID, or none was recorded."""
@@ -57,11 +59,11 @@ class Locator:
         """The binary that was recorded, for unwinding; for the vDSO this process's own when it is the same or unknown."""
         return self.locate(dso).image
 
-    def kernel_symbols(self, build_id: bytes, release: str, text_address: int) -> KernelSymbols | None:
+    def kernel_symbols(self, build_id: bytes, release: str, text_address: int) -> KernelSymbolsOnDemand | KernelSymbols | None:
         """``running_kernel_symbols``, read once."""
         key = (build_id, release, text_address)
         if key not in self._kernels:
-            self._kernels[key] = running_kernel_symbols(build_id, release, text_address)
+            self._kernels[key] = running_kernel_symbols(build_id, release, text_address, self._kernel_cache)
         return self._kernels[key]
 
     def _find(self, dso: Dso) -> LocatedBinary:
@@ -185,7 +187,9 @@ def own_vdso() -> ElfImage | None:
         return None
 
 
-def running_kernel_symbols(build_id: bytes, release: str, text_address: int) -> KernelSymbols | None:
+def running_kernel_symbols(
+    build_id: bytes, release: str, text_address: int, cache: KernelSymbolCache | None = None
+) -> KernelSymbolsOnDemand | KernelSymbols | None:
     """Code symbols of the running kernel if it is the recorded one; ``None`` otherwise and where kernel addresses are hidden.
 
     The same kernel is one with the recorded ``build_id``; where none was recorded, one with the same ``release`` (``uname
@@ -196,12 +200,19 @@ def running_kernel_symbols(build_id: bytes, release: str, text_address: int) -> 
             return None
     elif not release or release != os.uname().release:
         return None
-    try:
-        symbols = parse_kallsyms(Path("/proc/kallsyms").read_bytes())
-    except OSError:
-        return None
+    symbols = _kernel_symbols(cache)
     if symbols is not None and text_address and symbols.address("_text") != text_address:
         return None
+    return symbols
+
+
+def _kernel_symbols(cache: KernelSymbolCache | None) -> KernelSymbolsOnDemand | KernelSymbols | None:
+    kernel_proper = cache.load() if cache is not None else None
+    if kernel_proper is not None:
+        return KernelSymbolsOnDemand(kernel_proper)
+    symbols = read_kallsyms()
+    if symbols is not None and cache is not None:
+        cache.store(symbols)
     return symbols
 
 

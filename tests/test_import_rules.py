@@ -42,6 +42,7 @@ LAYERS = {
     "symbolize.symbol_map": 1,
     "symbolize.kallsyms": 1,
     "symbolize.cache": 2,
+    "symbolize.kernel_cache": 2,
     "symbolize.locate": 2,
     "symbolize.symbolizer": 2,
     "reports": 1,

@@ -32,14 +32,17 @@ class SymbolTools:
 def symbol_tools(debug_dirs: Sequence[str]) -> SymbolTools:
     """``UsageError`` when a directory does not exist."""
     from symbolize.cache import SymbolCache, default_cache_directory
+    from symbolize.kernel_cache import KernelSymbolCache
     from symbolize.locate import Locator, SearchPaths
     from symbolize.symbolizer import Symbolizer
 
     for directory in debug_dirs:
         if not Path(directory).is_dir():
             raise UsageError(f"--debug-dir {directory}: no such directory")
-    locator = Locator(SearchPaths(extra_directories=tuple(Path(directory) for directory in debug_dirs)))
-    return SymbolTools(locator, Symbolizer(locator, SymbolCache(default_cache_directory())))
+    cache = default_cache_directory()
+    search = SearchPaths(extra_directories=tuple(Path(directory) for directory in debug_dirs))
+    locator = Locator(search, KernelSymbolCache(cache))
+    return SymbolTools(locator, Symbolizer(locator, SymbolCache(cache)))
 
 
 def load_arms(
@@ -119,7 +122,16 @@ def _check_profiled(name: str, captures: Sequence[Capture]) -> None:
     if not captures:
         raise UsageError(f"{name}: no runs and no files in this selection; `slotscope list` shows what there is")
     profiled = [capture for capture in captures if capture.info.identity.mode is not RunMode.PLAIN]
+    what = "profiled run" if profiled else "run"
+    if failures := _failures_of_all(profiled or captures):
+        raise UsageError(f"{name}: every {what} failed ({failures[0]}); `slotscope show` tells more")
     if not profiled:
-        raise UsageError(f"{name}: no profile in its {counted(len(captures), 'run')}; record with `--profile separate`")
-    if all(capture.info.outcome.failure for capture in profiled):
-        raise UsageError(f"{name}: every profiled run failed ({profiled[0].info.outcome.failure}); `slotscope show` tells more")
+        runs = f"{counted(len(captures), 'run')} of session {captures[0].info.identity.session}"
+        way_out = "which was cut short or made with `--profile none`: record again, or name another session"
+        raise UsageError(f"{name}: no profile in its {runs}, {way_out}")
+
+
+def _failures_of_all(captures: Sequence[Capture]) -> list[str]:
+    """Why each run failed; empty when one did not."""
+    failures = [capture.info.outcome.failure for capture in captures]
+    return failures if all(failures) else []
