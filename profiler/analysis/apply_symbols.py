@@ -162,10 +162,13 @@ def _outcomes(
     return tuple(outcomes)
 
 
+_NO_KERNEL_NAMES = "not the kernel that runs here, or its names are hidden (kernel.kptr_restrict)"
+
+
 def _reason(dso: Dso) -> str:
     reasons = {
-        DsoKind.KERNEL: "kernel names were not readable when recording (see kernel.kptr_restrict)",
-        DsoKind.MODULE: "kernel names were not readable when recording (see kernel.kptr_restrict)",
+        DsoKind.KERNEL: _NO_KERNEL_NAMES,
+        DsoKind.MODULE: _NO_KERNEL_NAMES,
         DsoKind.ANONYMOUS: "code in anonymous memory (generated at run time) has no file with symbols",
         DsoKind.UNKNOWN: "no mapping covers these addresses",
     }

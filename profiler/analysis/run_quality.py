@@ -88,8 +88,10 @@ def own_executable(capture: Capture, process_name: str) -> tuple[int, ...]:
 
 
 def _is_named_after(dso: Dso, process_name: str) -> bool:
-    name = dso.name.encode()[:_COMM_LENGTH].decode(errors="ignore")
-    return bool(process_name) and name == process_name and ".so" not in dso.name
+    # Both names may hold bytes that are no UTF-8, and the cut may fall inside of a character: compared as bytes.
+    name = dso.name.encode("utf-8", "surrogateescape")[:_COMM_LENGTH]
+    is_same = name == process_name.encode("utf-8", "surrogateescape")
+    return bool(process_name) and is_same and ".so" not in dso.name
 
 
 def heaviest_process(run: AttributedRun) -> str:

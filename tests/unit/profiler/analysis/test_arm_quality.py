@@ -9,8 +9,10 @@ from support.attribution import attributed, rules
 from support.profile_from_text import info_of, profile_from_text
 
 from profiler.analysis.arm_quality import QualityVerdict, judge
-from profiler.analysis.run_quality import RunQuality, UnnamedDso, run_quality
+from profiler.analysis.run_quality import RunQuality, UnnamedDso, own_executable, run_quality
+from profiler.model.capture import empty_capture
 from profiler.model.costs import MissingSymbols
+from profiler.model.dso import Dso, DsoKind
 from profiler.model.quality import CaptureQuality
 from profiler.model.run import ProgramFacts
 from profiler.model.sample_table import StackState
@@ -82,6 +84,19 @@ def test_an_interrupt_in_kernel_code_is_not_folded_into_user_code() -> None:
 def test_the_program_s_own_executable(program: ProgramFacts, own: int) -> None:
     drawn = profile_from_text("weight  4  3\n---\nmain  libc.so!memmove", info_of(program=program)).symbolized()
     assert run_quality(attributed(drawn, RULES)).own == own
+
+
+@pytest.mark.parametrize(
+    ("file", "comm"),
+    [
+        (b"/bin/app\xff", b"app\xff"),  # no UTF-8
+        ("/bin/abcdefghijklmn\u00e4rest".encode(), b"abcdefghijklmn\xc3"),  # the kernel cuts after 15 bytes
+    ],
+)
+def test_names_are_bytes(file: bytes, comm: bytes) -> None:
+    path, process = file.decode("utf-8", "surrogateescape"), comm.decode("utf-8", "surrogateescape")
+    capture = replace(empty_capture(info_of()), dsos=(Dso("/lib/libc.so", b"", DsoKind.FILE), Dso(path, b"", DsoKind.FILE)))
+    assert own_executable(capture, process) == (1,)
 
 
 def test_all_is_well() -> None:
