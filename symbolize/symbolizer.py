@@ -13,7 +13,7 @@ from profiler.model.frame_table import lookup_offsets
 from profiler.model.symbols import DsoSymbols, Function, NameSource
 from symbolize.cache import SymbolCache
 from symbolize.dwarf.source_map import SourceMap
-from symbolize.elf.symbol_table import SymbolTable, parse_symbol_table
+from symbolize.elf.symbol_table import SymbolTable
 from symbolize.locate import LocatedBinary, Locator
 from symbolize.symbol_map import DsoNames, FunctionMemo, resolve_chains
 
@@ -62,7 +62,7 @@ class Symbolizer:
             tables, damage = [], ""
             for image in (located.debug_image, located.image):
                 try:
-                    tables += [parse_symbol_table(image)] if image is not None else []
+                    tables += [image.symbol_table()] if image is not None else []
                 except FormatError as error:
                     damage = str(error)
             known = self._symbol_tables[dso] = (tuple(tables), damage)

@@ -12,7 +12,6 @@ from profiler.errors import FormatError
 from symbolize.elf.frame_pointers import keeps_frame_pointers
 from symbolize.elf.image import ElfImage
 from symbolize.elf.layout import SHT_NOBITS
-from symbolize.elf.symbol_table import parse_symbol_table
 from symbolize.elf.unit_facts import UnitFacts, unit_facts
 
 _SAMPLED_NAMES = 4000
@@ -77,7 +76,7 @@ def mangling(image: ElfImage) -> str:
     """The scheme of the mangled names: "legacy" or "v0" (Rust), "itanium" (C++), "none", or "mixed" where a second scheme has
     2 % of them."""
     try:
-        table = parse_symbol_table(image)
+        table = image.symbol_table()
     except FormatError:
         return "none"
     step = max(1, len(table) // _SAMPLED_NAMES)

@@ -11,7 +11,6 @@ from symbolize.elf.call_frame_program import CFA_BY_EXPRESSION, FrameRow, frame_
 from symbolize.elf.call_frame_section import FrameDescription
 from symbolize.elf.image import ElfImage, Segment
 from symbolize.elf.layout import EM_X86_64
-from symbolize.elf.symbol_table import parse_symbol_table
 
 FRAME_POINTER_SHARE = 0.95
 
@@ -93,10 +92,10 @@ def _uses_frame_pointer(row: FrameRow) -> bool:
 def _main_keeps(image: ElfImage, index: CallFrameIndex) -> bool:
     """True as well where there is no ``main``, or it is a mere jump to another function."""
     try:
-        symbols = parse_symbol_table(image)
+        symbols = image.symbol_table()
     except FormatError:
         return True
-    row = next((row for row in range(len(symbols)) if symbols.name(row) == "main"), -1)
+    row = symbols.row_named("main")
     if row < 0:
         return True
     candidate = int(index.candidates(np.array([symbols.start(row)], np.int64))[0])

@@ -7,6 +7,7 @@ import struct
 import zlib
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,6 +16,9 @@ from profiler.model.arrays import UInt64Column
 from symbolize.elf.layout import PT_GNU_EH_FRAME, PT_LOAD, PT_NOTE, SHF_COMPRESSED, SHT_NOBITS, SHT_NOTE, read_layout
 from symbolize.elf.layout import Section as Section
 from symbolize.elf.layout import Segment as Segment
+
+if TYPE_CHECKING:
+    from symbolize.elf.symbol_table import SymbolTable
 
 NO_ADDRESS = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
 
@@ -26,7 +30,7 @@ _LARGEST_COMPRESSION_RATIO = 4096
 
 
 class ElfImage:
-    """One ELF-64 little-endian file; immutable.
+    """One ELF-64 little-endian file; never changes once it is made.
 
     ``name``: the file's name for messages.  ``data``: the whole file.  ``build_id``: raw bytes, empty when there is none.
     ``machine``, ``elf_type``, ``entry_address``: ``e_machine``, ``e_type``, ``e_entry``.  ``load_segments``: PT_LOAD in file
@@ -35,6 +39,7 @@ class ElfImage:
     """
 
     __slots__ = (
+        "_symbol_table",
         "build_id",
         "data",
         "elf_type",
@@ -61,6 +66,7 @@ class ElfImage:
         for section in layout.sections:
             by_name.setdefault(section.name, section)
         self.sections: Mapping[str, Section] = MappingProxyType(by_name)
+        self._symbol_table: SymbolTable | None = None
         self.build_id = self._find_build_id([segment for kind, segment in layout.segments if kind == PT_NOTE])
 
     def __repr__(self) -> str:
@@ -83,6 +89,14 @@ class ElfImage:
         if section.name.startswith(".zdebug_"):
             return self._decompressed_old_style(section, raw)
         return raw
+
+    def symbol_table(self) -> SymbolTable:
+        """``parse_symbol_table`` of this image, done once: the unwinder asks for it and then the symbolizer."""
+        from symbolize.elf.symbol_table import parse_symbol_table
+
+        if self._symbol_table is None:
+            self._symbol_table = parse_symbol_table(self)
+        return self._symbol_table
 
     def section_is_stored(self, name: str) -> bool:
         """Is there such a section, with its bytes in this file."""

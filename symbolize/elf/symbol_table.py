@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 from profiler.model.arrays import BoolColumn, Int32Column, Int64Column, UInt8Column, UInt64Column
@@ -22,7 +24,7 @@ class SymbolTable:
     nest, the innermost that covers an address wins.
     """
 
-    __slots__ = ("_end", "_name_offset", "_parent", "_start", "_strings", "_synthesized")
+    __slots__ = ("_end", "_name_offset", "_parent", "_start", "_strings")
 
     def __init__(self, start: UInt64Column, end: UInt64Column, name_offset: Int64Column, strings: memoryview) -> None:
         """``name_offset``: byte in ``strings``."""
@@ -52,6 +54,13 @@ class SymbolTable:
         text = string_at(self._strings, int(self._name_offset[row]))
         head, at, tail = text.partition("@")
         return text if tail == "plt" or not head or not at else head
+
+    def row_named(self, name: str) -> int:
+        """The first row of that name, -1 when there is none; quicker than to ask for the name of every row."""
+        text, wanted = bytes(self._strings), name.encode()
+        places = [found.start() for found in re.finditer(re.escape(wanted), text)]
+        rows = np.flatnonzero(np.isin(self._name_offset, np.array(places, np.int64))).tolist()
+        return next((row for row in rows if self.name(row) == name), -1)
 
     def start(self, row: int) -> int:
         """The symbol's link address."""

@@ -9,7 +9,7 @@ import numpy as np
 from profiler.errors import FormatError
 from profiler.model.arrays import BoolColumn, Int32Column, Int64Column, UInt64Column, distinct
 from symbolize.elf.image import ElfImage
-from symbolize.elf.symbol_table import SymbolTable, parse_symbol_table
+from symbolize.elf.symbol_table import SymbolTable
 from symbolize.unwind.dso_rules import DsoRules
 from symbolize.unwind.page_table import PageTable
 from symbolize.unwind.rule_rows import ENDS_THREAD, HAS_NO_RULES, NO_RULES, NOT_COMPILED, RuleColumns, RuleRow, RuleRows
@@ -35,6 +35,7 @@ THREAD_ENTRY_FUNCTIONS = frozenset(
 # The dynamic loader's entry code is assembler without call frame information, 70 bytes in glibc 2.36.
 _ENTRY_CODE_BYTES = 256
 _FUNCTION_ALIGNMENT = 16
+_LIBC_START = "__libc_start_main"
 _SYSCALL = b"\x0f\x05"
 
 
@@ -134,9 +135,8 @@ class CodeRules:
         if dso not in self._libc_starts:
             symbols = self._symbol_table(dso, image)
             is_libc = image.name.rsplit("/", 1)[-1].startswith(("libc.so", "libc-"))
-            rows = range(len(symbols)) if symbols is not None and is_libc else range(0)
-            found = (symbols.start(row) for row in rows if symbols is not None and symbols.name(row) == "__libc_start_main")
-            self._libc_starts[dso] = next(found, -1)
+            row = symbols.row_named(_LIBC_START) if symbols is not None and is_libc else -1
+            self._libc_starts[dso] = symbols.start(row) if symbols is not None and row >= 0 else -1
         return self._libc_starts[dso]
 
     def _entry_has_no_rules(self, dso: int, image: ElfImage) -> bool:
@@ -146,7 +146,7 @@ class CodeRules:
     def _symbol_table(self, dso: int, image: ElfImage) -> SymbolTable | None:
         if dso not in self._symbols:
             try:
-                self._symbols[dso] = parse_symbol_table(image)
+                self._symbols[dso] = image.symbol_table()
             except FormatError:
                 self._symbols[dso] = None
         return self._symbols[dso]

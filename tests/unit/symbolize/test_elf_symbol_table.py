@@ -266,3 +266,18 @@ def test_nm_agrees_on_every_text_symbol_of_a_cpp_program(tmp_path: Path) -> None
     assert len(by_address) > 5
     for address, names in by_address.items():
         assert set(lookup(table, address)) <= names
+
+
+def test_row_of_a_name_is_the_first_that_bears_it() -> None:
+    table = parse_symbol_table(load_image(system_library("libc.so.6")))
+    names = [table.name(row) for row in range(len(table))]
+    for name in ("__libc_start_main", "malloc", "printf"):
+        assert table.row_named(name) == names.index(name)
+    assert table.row_named("no_such_function") == -1
+    assert table.row_named("rintf") == -1  # the end of another name
+
+
+def test_symbol_table_of_an_image_is_parsed_once() -> None:
+    image = load_image(system_library("libc.so.6"))
+    assert image.symbol_table() is image.symbol_table()
+    assert len(image.symbol_table()) == len(parse_symbol_table(image))
