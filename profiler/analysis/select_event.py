@@ -13,6 +13,8 @@ from profiler.model.event import Event
 
 AUTO = "auto"
 _AUTO_EVENT = "cpu-clock"
+# perf adds it to carry its own records; it never counts anything.
+_BOOKKEEPING_EVENT = "dummy"
 
 
 def select_event(captures: Sequence[Capture], wanted: str) -> Event:
@@ -39,7 +41,7 @@ def samples_of_event(capture: Capture, event: Event) -> BoolColumn:
 
 
 def _choose(capture: Capture, wanted: str) -> Event:
-    events = capture.events
+    events = [event for event in capture.events if _base(event.name) != _BOOKKEEPING_EVENT] or capture.events
     if wanted in ("", AUTO):
         names = {event.name for event in events}
         candidates = [event for event in events if len(names) == 1 or _base(event.name) == _AUTO_EVENT]

@@ -30,6 +30,13 @@ def test_the_only_event_or_the_cpu_clock(wanted: str) -> None:
         select_event([capture(FAULTS, CYCLES)], wanted)
 
 
+def test_the_event_that_perf_adds_for_its_own_records_is_no_choice() -> None:
+    dummy = Event("dummy:HG", "dummy", 0, 1)
+    assert select_event([capture(dummy, FAULTS)], "") == FAULTS
+    with pytest.raises(UsageError, match=r"has no single event 'dummy:HG'; it holds: page-faults"):
+        select_event([capture(dummy, FAULTS)], "dummy:HG")
+
+
 def test_names_with_and_without_modifiers() -> None:
     assert select_event([capture(FAULTS, USER_CLOCK)], "cpu-clock") == USER_CLOCK
     assert select_event([capture(CLOCK, USER_CLOCK)], "cpu-clock:u") == USER_CLOCK
