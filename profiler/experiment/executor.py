@@ -23,6 +23,7 @@ from symbolize.locate import Locator
 
 RAW_NAME = "perf.data"
 OUTPUT_NAME = "output"
+_CLOCKS = frozenset({"cpu-clock", "task-clock"})
 
 
 class Executor(Protocol):
@@ -90,9 +91,13 @@ class ProcessExecutor:
             capture = read_recording(self.raw_recording, info, self.locator)
         except FormatError as error:
             return empty_capture(replace(info, outcome=_failed(info.outcome, f"recording cannot be read: {error.reason}")))
+        recorded = [event.name for event in capture.events]
         notes = [*capture.quality.notes, *(f"perf: {line}" for line in end.messages)]
-        notes += missing_kernel_notes(info.perf.event, [event.name for event in capture.events])
-        return replace(capture, quality=replace(capture.quality, notes=tuple(notes)))
+        notes += missing_kernel_notes(info.perf.event, recorded)
+        info = replace(info, outcome=_failed(info.outcome, substituted_event(info.perf.event, recorded)))
+        return replace(
+            capture, info=replace(capture.info, outcome=info.outcome), quality=replace(capture.quality, notes=tuple(notes))
+        )
 
     def _with_metrics(self, outcome: RunOutcome) -> RunOutcome:
         if not outcome.is_valid:
@@ -102,6 +107,15 @@ class ProcessExecutor:
         except CaptureError as error:
             return _failed(outcome, str(error))
         return replace(outcome, metrics=metrics)
+
+
+def substituted_event(asked: str, recorded: Sequence[str]) -> str:
+    """What is wrong when perf recorded a clock, without a word, in place of an event that the machine does not count; or ""."""
+    clocks = {name.partition(":")[0] for name in recorded} & _CLOCKS
+    substitutes = sorted(clock for clock in clocks if clock not in asked)
+    if not substitutes:
+        return ""
+    return f"event {asked!r} is not counted on this machine, and perf recorded {substitutes[0]} in its place: ask for that"
 
 
 def missing_kernel_notes(asked: str, recorded: Sequence[str]) -> list[str]:

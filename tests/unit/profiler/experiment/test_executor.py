@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from profiler.experiment.executor import missing_kernel_notes, run_before
+from profiler.experiment.executor import missing_kernel_notes, run_before, substituted_event
 
 
 @pytest.mark.parametrize(
@@ -26,3 +26,25 @@ def test_recordings_of_user_space_alone_are_noted() -> None:
     assert missing_kernel_notes("cpu-clock", ["cpu-clock"]) == []
     assert missing_kernel_notes("cpu-clock:u", ["cpu-clock:u"]) == []
     assert "perf_event_paranoid" in missing_kernel_notes("cpu-clock", ["cpu-clock:u"])[0]
+
+
+@pytest.mark.parametrize(
+    ("asked", "recorded"),
+    [
+        ("cpu-clock", ["cpu-clock", "dummy:HG"]),
+        ("cpu-clock:u", ["cpu-clock:uH"]),
+        ("cpu-clock,page-faults", ["cpu-clock", "page-faults"]),
+        ("cycles:pp", ["cycles:ppH"]),
+        ("task-clock", ["task-clock"]),
+    ],
+)
+def test_events_recorded_as_asked_for(asked: str, recorded: list[str]) -> None:
+    assert substituted_event(asked, recorded) == ""
+
+
+def test_a_clock_in_place_of_the_event_is_a_failure() -> None:
+    # What perf 6.1 records for these where the processor's counters are not there.
+    for asked, recorded in (("cycles", ["cpu-clock", "dummy:HG"]), ("cycles:pp", ["cpu-clock:ppH"])):
+        assert substituted_event(asked, recorded) == (
+            f"event {asked!r} is not counted on this machine, and perf recorded cpu-clock in its place: ask for that"
+        )
