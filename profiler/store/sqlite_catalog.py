@@ -45,7 +45,7 @@ _RUNS = f"""
     SELECT session, number, {", ".join(_SUMMARY_COLUMNS)}, blob, size_bytes,
            NOT has_rounds OR round < finished_rounds
     FROM runs JOIN (SELECT name, has_rounds, finished_rounds FROM sessions) ON name = session
-    WHERE ?1 IN ('', session) AND ?2 IN ('', variant) ORDER BY session, number
+    WHERE CAST(?1 AS TEXT) IN ('', session) AND CAST(?2 AS TEXT) IN ('', variant) ORDER BY session, number
 """
 
 
@@ -82,12 +82,13 @@ class SqliteCatalog:
 
     def add_run(self, session: str, summary: RunSummary, blob: str, size_bytes: int) -> RunKey:
         values = [json.dumps(value) if isinstance(value, tuple) else value for value in astuple(summary)]
-        marks = ", ".join("?" * (len(values) + 4))
+        marks = ", ".join(("?", "?", *("CAST(? AS TEXT)" if isinstance(value, str) else "?" for value in values), "?", "?"))
+        bound = [_bytes(value) if isinstance(value, str) else value for value in values]
         with self._transaction() as connection:
             (number,) = connection.execute(
                 "SELECT COALESCE(MAX(number) + 1, 0) FROM runs WHERE session = ?", (session,)
             ).fetchone()
-            connection.execute(f"INSERT INTO runs VALUES ({marks})", (session, number, *values, blob, size_bytes))
+            connection.execute(f"INSERT INTO runs VALUES ({marks})", (session, number, *bound, blob, size_bytes))
         return RunKey(session, number)
 
     def sessions(self) -> tuple[StoredSession, ...]:
@@ -98,7 +99,7 @@ class SqliteCatalog:
 
     def runs(self, session: str = "", variant: str = "") -> tuple[StoredRun, ...]:
         with self._connected() as connection:
-            return tuple(_run(row) for row in connection.execute(_RUNS, (session, variant)).fetchall())
+            return tuple(_run(row) for row in connection.execute(_RUNS, (_bytes(session), _bytes(variant))).fetchall())
 
     def remove_runs(self, keys: tuple[RunKey, ...]) -> None:
         with self._transaction() as connection:
@@ -116,6 +117,7 @@ class SqliteCatalog:
         address = f"{self._path.absolute().as_uri()}?mode={mode}"
         with self._errors_named():
             connection = sqlite3.connect(address, uri=True, timeout=BUSY_TIMEOUT_S, isolation_level=None)
+            connection.text_factory = _text
             try:
                 connection.execute("PRAGMA foreign_keys = ON")
                 self._check_identity(connection)
@@ -169,6 +171,15 @@ def _immediate(connection: sqlite3.Connection) -> Iterator[None]:
         connection.rollback()
         raise
     connection.commit()
+
+
+def _bytes(text: str) -> bytes:
+    """File names need not be UTF-8, which SQLite takes as bytes only."""
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")
 
 
 def _explained(error: sqlite3.Error) -> str:

@@ -49,6 +49,16 @@ def test_what_is_added_comes_back(store: Store) -> None:
     assert path.stat().st_size == second.size_bytes
 
 
+def test_names_that_are_not_utf_8_come_back(store: Store) -> None:
+    info = run_info(store.begin_session(START), "base")
+    path = os.fsdecode(b"/opt/caf\xe9")
+    store.add(plain_capture(replace(info, program=replace(info.program, path=path), command=(path,)), failure=f"{path}: gone"))
+    summary = store.runs()[0].summary
+    assert (summary.program, summary.command, summary.failure) == (path, (path,), f"{path}: gone")
+    assert os.fsencode(store.load(store.runs()[0]).info.program.path) == b"/opt/caf\xe9"
+    assert store.runs(variant=path) == ()
+
+
 def test_rounds_are_whole_once_they_were_finished(store: Store) -> None:
     session = store.begin_session(START)
     for number in range(3):
