@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NoReturn, Protocol, cast
 
 from profiler.cli.context import STORE_VARIABLE, CliContext, default_store_directory
-from profiler.cli.streams import accept_any_text, silence
+from profiler.cli.streams import accept_any_text, open_missing_streams, silence
 from profiler.errors import SlotscopeError, UsageError
 
 PROGRAM = "slotscope"
@@ -46,6 +46,7 @@ class CommandModule(Protocol):
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command; returns its exit code."""
     gc.set_threshold(_GARBAGE_THRESHOLD)
+    open_missing_streams()
     accept_any_text(sys.stdout)
     accept_any_text(sys.stderr)
     try:

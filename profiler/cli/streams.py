@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import io
 import os
+import sys
 from typing import TextIO
 
 _ERRORS = "slotscope-readable"
@@ -16,6 +17,12 @@ def accept_any_text(stream: TextIO) -> None:
     codecs.register_error(_ERRORS, _readable)
     if isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(errors=_ERRORS)
+
+
+def open_missing_streams() -> None:
+    """Python has no stream objects for descriptors that were closed before it began (``>&-``): what goes there is dropped."""
+    sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 -- for the life of the process
+    sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
 
 
 def silence(stream: TextIO) -> None:

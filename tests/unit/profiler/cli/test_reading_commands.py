@@ -317,7 +317,8 @@ def test_runs_without_profiles(capsys: pytest.CaptureFixture[str]) -> None:
     store.finish_round(session, 0)
     code, _, err = slotscope(capsys, "report", "base")
     assert code == 2
-    assert err == "slotscope: error: base: no profile in its 1 run; record with `--profile separate`\n"
+    why = "which was cut short or made with `--profile none`: record again, or name another session"
+    assert err == f"slotscope: error: base: no profile in its 1 run of session {session}, {why}\n"
 
 
 def test_runs_that_all_failed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -329,6 +330,15 @@ def test_runs_that_all_failed(capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = slotscope(capsys, "report", "base")
     assert code == 2
     assert "exit code 7" in err
+
+
+def test_plain_runs_that_all_failed(capsys: pytest.CaptureFixture[str]) -> None:
+    store = open_store(Path(".slotscope"), create=True)
+    session = store.begin_session(SessionStart("2026-03-01T10:00:00+00:00", "h", ("epoch",), 1, has_rounds=True))
+    store.add(small_capture({}, small_info("base", 0, RunMode.PLAIN, failure="metric 'x' matches nothing", session=session)))
+    code, _, err = slotscope(capsys, "report", "base")
+    assert code == 2
+    assert err == "slotscope: error: base: every run failed (metric 'x' matches nothing); `slotscope show` tells more\n"
 
 
 def test_arms_recorded_for_different_phases(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import io
+import sys
 
 import pytest
 
-from profiler.cli.streams import accept_any_text, silence
+from profiler.cli.streams import accept_any_text, open_missing_streams, silence
 
 
 @pytest.mark.parametrize(
@@ -35,3 +36,10 @@ def test_streams_without_a_descriptor_are_left_alone() -> None:
     silence(stream)
     stream.write("still here")
     assert stream.getvalue() == "still here"
+
+
+def test_a_stream_that_was_closed_before_the_start_takes_text_and_drops_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout", None)
+    open_missing_streams()
+    assert sys.stdout.write("a report\n") == 9
+    sys.stdout.close()
