@@ -17,6 +17,8 @@ from profiler.model.sample_table import SampleTable, StackState
 # One sample with this share of the weight of many is no observation of the program but a broken counter.
 _ABSURD_SHARE = 0.2
 _MANY_SAMPLES = 100
+# A few samples of the launcher come before every program; only more than this share of the program's own are worth a word.
+_EXPECTED_BEFORE_EXEC = 0.02
 
 
 @dataclass(slots=True)
@@ -72,7 +74,7 @@ def _notes(recording: Recording, index: RecordIndex, counts: IngestCounts, sampl
         notes.append(f"{counts.mismatched} samples are longer or shorter than their fields")
     if counts.unknown_events:
         notes.append(f"{counts.unknown_events} samples belong to no event of the recording and were left out")
-    if counts.before_exec:
+    if counts.before_exec > _EXPECTED_BEFORE_EXEC * len(samples):
         notes.append(f"{counts.before_exec} samples from before the program started were left out")
     if not any(event.sample_type & spec.PERF_SAMPLE_CALLCHAIN for event in recording.attributes) and len(samples):
         notes.append("recorded without call stacks; use --call-graph")
