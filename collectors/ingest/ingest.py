@@ -20,6 +20,7 @@ from collectors.perf_data import spec
 from collectors.perf_data.reader import Recording
 from collectors.perf_data.record_index import RecordIndex
 from collectors.perf_data.side_band import SideBand
+from profiler.errors import FormatError
 from profiler.model.arrays import Int32Column, UInt8Column
 from profiler.model.capture import Capture
 from profiler.model.dso import Dso
@@ -27,6 +28,8 @@ from profiler.model.run import CaptureInfo, RunMode
 from profiler.model.sample_table import SampleTable
 from profiler.model.stack_table import StackTable
 from symbolize.elf.image import ElfImage
+
+_LARGEST_TOTAL = 2.0**62
 
 
 class ImageSource(Protocol):
@@ -82,7 +85,18 @@ def _sample_columns(recording: Recording, index: RecordIndex, stage: ChunkIngest
         piece = stage.read(chunk)
         if piece is not None:
             collector.add(piece)
-    return collector.sorted_columns()
+    columns = collector.sorted_columns()
+    _check_weights(recording.name, columns)
+    return columns
+
+
+def _check_weights(name: str, columns: SampleColumns) -> None:
+    """Sums of weights must stay far inside 64 bits; a period that is too large is no observation."""
+    weight = columns.weight
+    if len(weight) and float(weight.sum(dtype=np.float64)) >= _LARGEST_TOTAL:
+        largest = int(weight.argmax())
+        message = "the period of this sample is too large for any sum over samples: the recording is damaged"
+        raise FormatError(name, message, int(columns.position[largest]))
 
 
 def _program_start(side_band: SideBand) -> ProgramStart | None:

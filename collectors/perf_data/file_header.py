@@ -24,6 +24,8 @@ _FOREIGN_MAGIC = (
     (b"\x28\xb5\x2f\xfd", "compressed with zstd; decompress it first (unzstd)"),
     (b"\x7fELF", "an ELF file, not a perf.data recording"),
 )
+_TEXT_BYTES = bytes(range(0x20, 0x7F)) + b"\t\n\r"
+_WAY_OUT = "name the file that `perf record` wrote"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,9 @@ def _foreign(magic: bytes) -> str:
     for prefix, message in _FOREIGN_MAGIC:
         if magic.startswith(prefix):
             return message
-    return "not a perf.data recording (no PERFILE2 at the start)"
+    if not magic.strip(_TEXT_BYTES):
+        return f"a text file; `perf script` text, folded stacks and JSON cannot be read yet: {_WAY_OUT}"
+    return f"not a perf.data recording (no PERFILE2 at the start): {_WAY_OUT}"
 
 
 def _file_mode_header(source: ByteSource) -> FileHeader:

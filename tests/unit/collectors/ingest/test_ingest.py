@@ -249,6 +249,16 @@ def test_losses_and_throttling() -> None:
     assert ingested(content).quality.lost_samples == 4
 
 
+@pytest.mark.parametrize("periods", [(5, 2**63), (5, 2**64 - 1), (2**61, 2**61 + 2**20)])
+def test_periods_that_cannot_be_are_refused_with_their_place(periods: tuple[int, int]) -> None:
+    content = program()
+    for time, period in enumerate(periods):
+        content.sample(Sample(time=time, period=period, chain=(USER, 0x400010)))
+    place = content.build().index(content.records[-1])
+    with pytest.raises(FormatError, match=f"test.data: byte {place}: the period of this sample is too large"):
+        ingested(content)
+
+
 def test_a_recording_without_samples_says_why() -> None:
     capture = ingested(program())
     assert len(capture.samples) == len(capture.stacks) == len(capture.frames) == 0
