@@ -74,7 +74,7 @@ class Locator:
         image, status = self._find_binary(dso)
         if image is None:
             return LocatedBinary(None, self._debug_file_by_build_id(dso.build_id), status)
-        if _has_symbols(image) and _has_debug_info(image):
+        if _has_symbols(image) and image.has_debug_info():
             return LocatedBinary(image, None, "")
         debug_image, status = self._find_debug_file(image)
         return LocatedBinary(image, debug_image, status)
@@ -242,10 +242,6 @@ def _open(path: Path) -> tuple[ElfImage | None, str]:
 
 def _has_symbols(image: ElfImage) -> bool:
     return image.section_is_stored(".symtab")
-
-
-def _has_debug_info(image: ElfImage) -> bool:
-    return image.section_is_stored(".debug_info") or image.section_is_stored(".zdebug_info")
 
 
 def _debug_link(image: ElfImage) -> tuple[str, int] | None:

@@ -99,13 +99,13 @@ class Symbolizer:
 
 
 def _grow(known: SourceMap | None, located: LocatedBinary, addresses: UInt64Column) -> SourceMap | None:
-    # Not needed when the cache has all answers.
-    from symbolize.dwarf.debug_info import DebugInfo
-    from symbolize.dwarf.sections import read_sections
-
     for image in (located.debug_image, located.image):
-        if image is None:
+        if image is None or not image.has_debug_info():
             continue
+        # Not needed for what has none, nor when the cache has all answers.
+        from symbolize.dwarf.debug_info import DebugInfo
+        from symbolize.dwarf.sections import read_sections
+
         try:
             sections = read_sections(image)
         except FormatError:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable
 
@@ -12,6 +11,8 @@ _LEAST_SCORE = 0.5
 
 def nearest_names(pattern: str, names: Iterable[str], limit: int = 5) -> tuple[str, ...]:
     """Up to ``limit`` names that look like what ``pattern`` was meant to find, best first; ties by name."""
+    import difflib
+
     words = [word.lower() for word in _WORD.findall(pattern)]
     wanted = re.sub(r"[\\^$.*+?()\[\]{}|]", "", pattern).lower()
     matcher = difflib.SequenceMatcher(None, autojunk=False)

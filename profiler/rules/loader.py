@@ -8,13 +8,11 @@ sets that were asked for, each once.
 
 from __future__ import annotations
 
-import difflib
 import re
 import tomllib
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -27,6 +25,7 @@ _PATTERN_KEYS = ("function", "file", "dso", "under")
 _FLAG_KEYS = ("transparent", "passthrough", "fallback")
 _RULE_KEYS = ("category", "group", *_PATTERN_KEYS, *_FLAG_KEYS)
 _TOP_KEYS = ("extends", "rule")
+_BUILTIN_DIRECTORY = Path(__file__).parent
 PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 
 
@@ -46,6 +45,7 @@ class _Table:
     file: str
     text: str
     line: int
+    is_builtin: bool
 
     def fail(self, key: str, message: str) -> NoReturn:
         line = key_line(self.text, self.line, key) if key else self.line
@@ -54,8 +54,7 @@ class _Table:
 
 def builtin_names() -> tuple[str, ...]:
     """Names of the rule sets that come with slotscope, sorted."""
-    names = (entry.name for entry in resources.files("profiler.rules").iterdir())
-    return tuple(sorted(name.removesuffix(".toml") for name in names if name.endswith(".toml")))
+    return tuple(sorted(path.stem for path in _BUILTIN_DIRECTORY.glob("*.toml")))
 
 
 def load_rule_sets(names_or_files: Sequence[str] = DEFAULT_RULE_SETS) -> RuleSet:
@@ -79,8 +78,9 @@ def load_rule_sets(names_or_files: Sequence[str] = DEFAULT_RULE_SETS) -> RuleSet
     return RuleSet(shown, tuple(rule for file in files for rule in file.rules))
 
 
-def parse_rule_file(text: str, name: str) -> RuleFile:
-    """Rules from the text of a file; ``name`` is how messages and ``Rule.origin`` call it."""
+def parse_rule_file(text: str, name: str, is_builtin: bool = False) -> RuleFile:
+    """Rules from the text of a file; ``name`` is how messages and ``Rule.origin`` call it.  ``is_builtin``: the patterns in
+    lists are known to be right one by one, and only what they make together is compiled."""
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -100,15 +100,15 @@ def parse_rule_file(text: str, name: str) -> RuleFile:
     lines = rule_lines(text)
     if len(lines) != len(tables):
         lines = [key_line(text, 0, "rule")] * len(tables)
-    rules = [_rule(_Table(values, name, text, line)) for values, line in zip(tables, lines, strict=True)]
+    rules = [_rule(_Table(values, name, text, line, is_builtin)) for values, line in zip(tables, lines, strict=True)]
     _check_categories(rules)
     return RuleFile(tuple(rules), extends)
 
 
 def _load(name: str) -> RuleFile:
     if name in builtin_names():
-        text = resources.files("profiler.rules").joinpath(f"{name}.toml").read_text(encoding="utf-8")
-        return parse_rule_file(text, f"{name}.toml")
+        text = (_BUILTIN_DIRECTORY / f"{name}.toml").read_text(encoding="utf-8")
+        return parse_rule_file(text, f"{name}.toml", is_builtin=True)
     path = Path(name)
     if not (path.suffix == ".toml" or "/" in name or path.is_file()):
         known = builtin_names()
@@ -179,7 +179,8 @@ def _pattern(table: _Table, key: str) -> re.Pattern[str] | None:
     for part in parts:
         if not isinstance(part, str) or not part:
             table.fail(key, f"'{key}' must be a regular expression that is not empty, or a list of them")
-        _compile(table, key, part)
+        if not table.is_builtin:
+            _compile(table, key, part)
     return _compile(table, key, parts[0] if len(parts) == 1 else "|".join(f"(?:{part})" for part in parts))
 
 
@@ -236,5 +237,7 @@ def _top_line(text: str, key: str) -> int:
 
 
 def _nearest(name: str, known: Sequence[str]) -> str:
+    import difflib
+
     close = difflib.get_close_matches(name, known, n=1)
     return f", did you mean '{close[0]}'?" if close else f" (known: {', '.join(known)})"

@@ -10,7 +10,6 @@ variant:NAME  session:SESSION[/NAME]  file:PATH      when a name could be two of
 
 from __future__ import annotations
 
-import difflib
 import glob
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -204,6 +203,8 @@ def _unknown(selector: str, store: Store | None) -> UsageError:
     runs = store.runs()
     known = sorted({run.summary.variant for run in runs})
     known += [session.name for session in sessions] + sorted({f"{run.key.session}/{run.summary.variant}" for run in runs})
+    import difflib
+
     nearest = difflib.get_close_matches(name, known, n=3, cutoff=0.5) or known[:3]
     hint = f"; nearest: {', '.join(nearest)}" if nearest else "; the store is empty"
     what = f"no such {kind}" if kind else "no such variant, session or file"

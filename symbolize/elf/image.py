@@ -103,6 +103,9 @@ class ElfImage:
         section = self.sections.get(name)
         return section is not None and section.type != SHT_NOBITS and section.size > 0
 
+    def has_debug_info(self) -> bool:
+        return self.section_is_stored(".debug_info") or self.section_is_stored(".zdebug_info")
+
     def link_addresses(self, file_offsets: UInt64Column) -> UInt64Column:
         """Link addresses of file offsets, through the PT_LOAD that contains each (executable ones first); all ones (2**64 -
         1) where none does.  Shape as given."""

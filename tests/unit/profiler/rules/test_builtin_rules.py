@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from profiler.model.category import Places
 from profiler.model.symbols import Function, NameSource
+from profiler.rules import loader
 from profiler.rules.loader import builtin_names, load_rule_sets
 from profiler.rules.matcher import RuleMatcher
 from symbolize.function_key import function_key
@@ -384,3 +386,11 @@ def test_shared_rules_are_tried_once_and_last() -> None:
     files = [re.sub(r":\d+$", "", origin) for origin in origins]
     assert len(set(origins)) == len(origins)
     assert list(dict.fromkeys(files)) == ["ethereum.toml", "native.toml", "common.toml"]
+
+
+@pytest.mark.parametrize("name", builtin_names())
+def test_patterns_in_lists_are_right_one_by_one(name: str) -> None:
+    text = Path(loader.__file__).with_name(f"{name}.toml").read_text(encoding="utf-8")
+    checked, trusted = loader.parse_rule_file(text, name), loader.parse_rule_file(text, name, is_builtin=True)
+    assert checked == trusted
+    assert checked.rules
