@@ -67,9 +67,9 @@ def lost_samples(recording: Recording, index: RecordIndex) -> int:
 def _notes(recording: Recording, index: RecordIndex, counts: IngestCounts, samples: SampleTable) -> tuple[str, ...]:
     notes = []
     if index.is_cut:
-        notes.append(f"{recording.name}: the recording was not finished; read up to byte {index.end}")
+        notes.append(f"the recording was not finished; read up to byte {index.end}")
     if not len(samples):
-        notes.append(f"{recording.name}: no samples; {_no_samples_reason(recording)}")
+        notes.append(f"no samples; {_no_samples_reason(recording, lost_samples(recording, index))}")
     if counts.mismatched:
         notes.append(f"{counts.mismatched} samples are longer or shorter than their fields")
     if counts.unknown_events:
@@ -82,7 +82,9 @@ def _notes(recording: Recording, index: RecordIndex, counts: IngestCounts, sampl
     return tuple(notes)
 
 
-def _no_samples_reason(recording: Recording) -> str:
+def _no_samples_reason(recording: Recording, lost: int) -> str:
+    if lost:
+        return f"all {lost} were lost"
     names = ", ".join(event.name for event in recording.attributes)
     return f"the program may have ended before the first sample of {names}"
 

@@ -263,7 +263,10 @@ def test_a_recording_without_samples_says_why() -> None:
     capture = ingested(program())
     assert len(capture.samples) == len(capture.stacks) == len(capture.frames) == 0
     (note,) = [note for note in capture.quality.notes if "no samples" in note]
-    assert note == "test.data: no samples; the program may have ended before the first sample of cpu-clock"
+    assert note == "no samples; the program may have ended before the first sample of cpu-clock"
+    content = program()
+    content.lost(3)
+    assert "no samples; all 3 were lost" in ingested(content).quality.notes
 
 
 def test_states_without_binaries() -> None:
