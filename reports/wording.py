@@ -140,10 +140,10 @@ def method_line(candidate: CandidateComparison, baseline_runs: int) -> str:
     runs = f"{counted(baseline_runs, 'run')} against {counted(candidate.runs, 'run')}"
     if candidate.test is TestKind.NONE:
         return f"{runs}: no interval, differences as measured"
-    return (
-        f"{runs}, {candidate.test.value}, {counted(candidate.family, 'row')} tested, p adjusted by Holm, "
-        "intervals 95 % unadjusted"
-    )
+    pairs = len(candidate.total.baseline.values)
+    is_partial = candidate.test is TestKind.PAIRED and pairs < max(baseline_runs, candidate.runs)
+    test = f"{candidate.test.value} over the {counted(pairs, 'round')} of both" if is_partial else candidate.test.value
+    return f"{runs}, {test}, {counted(candidate.family, 'row')} tested, p adjusted by Holm, intervals 95 % unadjusted"
 
 
 def profiling_cost_text(cost: ProfilingCost) -> str:

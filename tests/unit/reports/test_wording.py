@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from support.report_values import MS, comparison, comparison_row
 
 from profiler.model.comparison import ComparisonRow, ProfilingCost, Verdict
@@ -118,6 +120,11 @@ def test_method_line() -> None:
     several = comparison([], comparison_row("total", [1, 2, 3], [1, 2, 3]))
     assert method_line(several.candidates[0], 3) == (
         "3 runs against 3 runs, paired t, 0 rows tested, p adjusted by Holm, intervals 95 % unadjusted"
+    )
+    # Four runs per arm, of which one of either failed, in different rounds.
+    assert method_line(replace(several.candidates[0], runs=4), 4) == (
+        "4 runs against 4 runs, paired t over the 3 rounds of both, 0 rows tested, p adjusted by Holm, "
+        "intervals 95 % unadjusted"
     )
     single = comparison([], comparison_row("total", [1], [2]))
     assert method_line(single.candidates[0], 1) == "1 run against 1 run: no interval, differences as measured"
