@@ -11,9 +11,8 @@ from profiler.analysis.attributed_run import AttributedRun
 from profiler.analysis.exact_sums import sums_by_group
 from profiler.analysis.level_order import sums_of_subtrees
 from profiler.analysis.prefix_merge import merge_equal_paths
-from profiler.analysis.run_quality import heaviest_process
 from profiler.model.arrays import Int32Column, Int64Column, distinct
-from profiler.model.call_stacks import CallFrame, CallStacks
+from profiler.model.call_stacks import CallFrame, CallStacks, ProcessWeights
 from profiler.model.event import Event
 from profiler.model.stack_table import depth_levels
 
@@ -23,9 +22,9 @@ _Shown = tuple[int, str, str, int]  # (-weight, complete name, file, line): the 
 @dataclass(frozen=True, slots=True)
 class RunTree:
     """One run by function: ``box`` per row is a row of ``boxes``, (function key, category) pairs; ``weight`` is the row's
-    own; ``shown`` says how each box is shown.  ``process_name``: of the heaviest process."""
+    own; ``shown`` says how each box is shown.  ``processes``: whose the weight is."""
 
-    process_name: str
+    processes: ProcessWeights
     prefix: Int32Column
     box: Int64Column
     boxes: tuple[tuple[str, str], ...]
@@ -51,7 +50,7 @@ def merge_call_stacks(arm: str, event: Event, trees: Sequence[RunTree]) -> CallS
         arm=arm,
         event=event.name,
         unit=event.unit,
-        process_name=_process_name(trees),
+        processes=_merged_processes(trees, merged.row_of, starts),
         frames=_frames(trees, boxes),
         prefix=merged.prefix,
         frame=merged.label.astype(np.int32),
@@ -61,11 +60,24 @@ def merge_call_stacks(arm: str, event: Event, trees: Sequence[RunTree]) -> CallS
     )
 
 
-def _process_name(trees: Sequence[RunTree]) -> str:
-    weights: dict[str, int] = {}
-    for tree in trees:
-        weights[tree.process_name] = weights.get(tree.process_name, 0) + int(tree.weight.sum())
-    return min(weights, key=lambda name: (-weights[name], name), default="")
+def _merged_processes(trees: Sequence[RunTree], row_of: Int32Column, starts: Sequence[int]) -> ProcessWeights:
+    names = sorted({name for tree in trees for name in tree.processes.names})
+    number_of = {name: number for number, name in enumerate(names)}
+    stacks, processes, weights = [np.zeros(0, np.int32)], [np.zeros(0, np.int32)], [np.zeros(0, np.int64)]
+    for tree, start in zip(trees, starts, strict=False):
+        own = tree.processes
+        stacks.append(row_of[own.stack + start])
+        processes.append(np.array([number_of[name] for name in own.names], np.int32)[own.process])
+        weights.append(own.weight)
+    return _process_weights(names, np.concatenate(stacks), np.concatenate(processes), np.concatenate(weights))
+
+
+def _process_weights(names: Sequence[str], stack: Int32Column, process: Int32Column, weight: Int64Column) -> ProcessWeights:
+    """Sums by (stack, process); pairs without weight are left out."""
+    pairs, pair = np.unique(stack.astype(np.int64) * max(len(names), 1) + process, return_inverse=True)
+    sums = sums_by_group(pair, weight, len(pairs))
+    stack_of, process_of = np.divmod(pairs[sums > 0], max(len(names), 1))
+    return ProcessWeights(tuple(names), stack_of.astype(np.int32), process_of.astype(np.int32), sums[sums > 0])
 
 
 def _forest(
@@ -98,13 +110,24 @@ def run_tree(run: AttributedRun) -> RunTree:
     is_used = sums_of_subtrees(merged.levels, merged.prefix, weight) > 0
     renumbered = np.append(np.cumsum(is_used) - 1, -1).astype(np.int32)
     return RunTree(
-        process_name=heaviest_process(run),
+        processes=_processes(run, renumbered[merged.row_of]),
         prefix=renumbered[merged.prefix[is_used]],
         box=merged.label[is_used],
         boxes=boxes,
         weight=weight[is_used],
         shown=_shown(run, box, len(boxes)),
     )
+
+
+def _processes(run: AttributedRun, row_of: Int32Column) -> ProcessWeights:
+    """``row_of``: row of the run's tree for each logical row."""
+    capture, admitted = run.symbolized.capture, run.admitted
+    samples = capture.samples
+    string = capture.threads.process_name[samples.thread[admitted]]
+    used, process = np.unique(string, return_inverse=True)
+    names = [capture.strings[each] if each >= 0 else "" for each in used.tolist()]
+    row = row_of[run.stacks.innermost[samples.stack[admitted]]]
+    return _process_weights(names, row, process.astype(np.int32), samples.weight[admitted])
 
 
 def _boxes_of_rows(run: AttributedRun) -> tuple[tuple[tuple[str, str], ...], Int64Column]:

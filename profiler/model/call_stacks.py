@@ -19,18 +19,30 @@ class CallFrame:
 
 
 @dataclass(frozen=True, slots=True)
+class ProcessWeights:
+    """Whose the self weights are, summed over the runs: one row per (stack, process) with weight, by stack, then process.
+
+    ``stack``: row of the stacks.  ``process``: row of ``names``, the comms.  ``weight``: sums per stack to its own exactly.
+    """
+
+    names: tuple[str, ...]
+    stack: Int32Column
+    process: Int32Column
+    weight: Int64Column
+
+
+@dataclass(frozen=True, slots=True)
 class CallStacks:
     """A prefix tree over ``frames`` (see ``stack_table``: ``prefix[i] < i``, -1 = outermost) with self weights.
 
     ``frame``: row of ``frames``.  ``weight``: int64[stacks, runs], self weight of exactly this stack in each run, in
     ``unit``; sums to the arm's total exactly.  ``category``: row of ``categories``, the leaf category of that stack.
-    ``process_name``: comm of the heaviest process.
     """
 
     arm: str
     event: str
     unit: str
-    process_name: str
+    processes: ProcessWeights
     frames: tuple[CallFrame, ...]
     prefix: Int32Column
     frame: Int32Column

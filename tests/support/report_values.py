@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from profiler.model.call_stacks import CallFrame, CallStacks
+from profiler.model.call_stacks import CallFrame, CallStacks, ProcessWeights
 from profiler.model.comparison import (
     CandidateComparison,
     Comparison,
@@ -219,11 +219,13 @@ def call_stacks(
     names = sorted(set((categories or {}).values()) | {"other"})
     shown = [(categories or {}).get(name, "other") for name in frame_rows]
     places = files or {}
+    sums = np.array([sum(weights.get(row, ())) for row in range(len(prefix))], np.int64)
+    rows = np.flatnonzero(sums).astype(np.int32)
     return CallStacks(
         arm=arm,
         event="cpu-clock" if unit == "ns" else unit,
         unit=unit,
-        process_name=process,
+        processes=ProcessWeights((process,), rows, np.zeros(len(rows), np.int32), sums[rows]),
         frames=tuple(
             CallFrame(name, *places.get(name, ("", 0)), category) for name, category in zip(frame_rows, shown, strict=True)
         ),

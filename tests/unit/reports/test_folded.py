@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 from support.report_values import call_stacks
 
+from profiler.model.call_stacks import ProcessWeights
 from reports.folded import render_folded
 
 
@@ -22,6 +26,13 @@ def parse(text: str) -> dict[tuple[str, ...], int]:
 def test_root_first_under_the_process() -> None:
     stacks = call_stacks({"main/work/leaf": [30], "main/work": [10], "main/other": [5]})
     assert render_folded(stacks) == "epoch;main;other 5\nepoch;main;work 10\nepoch;main;work;leaf 30\n"
+
+
+def test_every_process_has_its_own_lines() -> None:
+    stacks = call_stacks({"main": [30], "main/leaf": [12]})  # rows 0 and 1
+    of_rows = np.array([0, 0, 1], np.int32), np.array([0, 1, 1], np.int32), np.array([10, 20, 12], np.int64)
+    stacks = replace(stacks, processes=ProcessWeights(("app", ""), *of_rows))
+    assert render_folded(stacks) == "app;main 10\nbase;main 20\nbase;main;leaf 12\n"  # nameless: the arm's name
 
 
 def test_runs_are_summed_exactly() -> None:
