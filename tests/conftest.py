@@ -10,6 +10,7 @@ from pathlib import Path
 
 import hypothesis
 import pytest
+
 from support import workload
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
 from support.profiling import RecordedRun, assert_shares_match, costs_of, dwarf_settings, record, self_by_name
 from support.workload import Variant
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.workload import Variant
 
 from profiler.cli.main import main
+from support.workload import Variant
 
 pytestmark = [pytest.mark.perf, pytest.mark.usefixtures("perf", "libc_symbols")]
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
 from support.profiling import RecordedRun, assert_shares_match, costs_of, dwarf_settings, frame_pointer_settings, record
 from support.workload import Variant
 

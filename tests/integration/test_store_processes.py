@@ -11,10 +11,10 @@ import time
 from pathlib import Path
 
 import pytest
-from support.sample_captures import run_info, same, two_stack_capture
 
 from profiler.store.records import SessionState
 from profiler.store.store import open_store
+from support.sample_captures import run_info, same, two_stack_capture
 
 WRITER = """
 import sys

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.symbol_oracle import ToolFrame, compare, symbolized, text_addresses
 
 from profiler.model.dso import Dso, DsoKind
 from profiler.model.symbols import NameSource
+from support.symbol_oracle import ToolFrame, compare, symbolized, text_addresses
 from symbolize.dwarf.debug_info import DebugInfo
 from symbolize.dwarf.sections import read_sections
 from symbolize.elf.image import parse_image

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.elf_programs import system_library, tool_output
-from support.symbol_oracle import compare, symbolized, text_addresses
 
 from profiler.model.dso import Dso, DsoKind
+from support.elf_programs import system_library, tool_output
+from support.symbol_oracle import compare, symbolized, text_addresses
 from symbolize.elf.image import parse_image
 from symbolize.locate import Locator
 from symbolize.symbolizer import Symbolizer

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support import symbol_programs
-from support.symbol_oracle import compare, symbol_addresses, symbolized, text_addresses
 
 from profiler.model.symbols import NameSource
+from support import symbol_programs
+from support.symbol_oracle import compare, symbol_addresses, symbolized, text_addresses
 from symbolize.elf.image import parse_image
 
 ADDRESSES = 2000

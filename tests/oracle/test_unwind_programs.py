@@ -10,10 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.elf_programs import compile_program, load_image, tool_output
-from support.elf_recordings import DwarfRecording, ScriptFrame, perf_script, read_dwarf_recording
 
 from profiler.model.dso import Dso, DsoKind
+from support.elf_programs import compile_program, load_image, tool_output
+from support.elf_recordings import DwarfRecording, ScriptFrame, perf_script, read_dwarf_recording
 from symbolize.elf.image import ElfImage
 from symbolize.elf.symbol_table import SymbolTable, parse_symbol_table
 from symbolize.locate import Locator

@@ -9,9 +9,6 @@ from dataclasses import replace
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.attribution import attributed, categories_of_samples, rules
-from support.attribution_by_hand import attribute_by_hand, logical_frames
-from support.profile_from_text import DrawnSample, DrawnSymbols, draw, info_of
 
 from profiler.analysis.aggregate import DIMENSIONS, STACK_DIMENSIONS, merge_runs, run_tables
 from profiler.analysis.call_stacks import merge_call_stacks, run_tree
@@ -22,6 +19,9 @@ from profiler.model.costs import ArmCosts, CostTable
 from profiler.model.event import Event
 from profiler.model.sample_table import StackState
 from profiler.pipeline import AnalysisOptions, Arm, arm_call_stacks, arm_costs
+from support.attribution import attributed, categories_of_samples, rules
+from support.attribution_by_hand import attribute_by_hand, logical_frames
+from support.profile_from_text import DrawnSample, DrawnSymbols, draw, info_of
 
 CPU_CLOCK = Event("cpu-clock", "ns", 1999, 0)
 NAMES = ("a::f", "a::g", "b::f", "std::x", "std::y", "plain", "main", "malloc", "memmove")

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from support.sample_captures import run_info, same, two_stack_capture
 
 from profiler.codec.container import decode, decode_info, encode
 from profiler.errors import FormatError
@@ -32,6 +31,7 @@ from profiler.model.run import (
 from profiler.model.sample_table import SampleTable
 from profiler.model.stack_table import StackTable
 from profiler.model.thread_table import ThreadTable
+from support.sample_captures import run_info, same, two_stack_capture
 
 # Lone surrogates stand for bytes of file names that are not UTF-8.
 TEXT = st.text(st.one_of(st.characters(exclude_categories=["Cs"]), st.sampled_from("\udc80\udcff")), max_size=12)

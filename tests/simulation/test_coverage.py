@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from support.noise import Setting, generator_of, rate_error, two_arms
 
 from profiler.analysis import stats
 from profiler.analysis.stats_ratio import RelativeChange, paired_relative_change, welch_relative_change
+from support.noise import Setting, generator_of, rate_error, two_arms
 
 CLAIMED = 0.94
 RUNS = (3, 5, 10, 30)

@@ -10,14 +10,14 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from support.arms import Place, arm
-from support.noise import KINDS, Setting, Values, generator_of, rate_error, two_arms
 
 from profiler.analysis import stats
 from profiler.analysis.compare import CompareOptions, compare_arms
 from profiler.analysis.stats_permutation import sign_flip_p, two_sample_p
 from profiler.analysis.stats_spread import outliers
 from profiler.model.comparison import Verdict
+from support.arms import Place, arm
+from support.noise import KINDS, Setting, Values, generator_of, rate_error, two_arms
 
 RUNS = (3, 5, 10, 30)
 ROWS = (1, 2, 5, 10, 20)

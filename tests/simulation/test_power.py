@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support.arms import arm
-from support.noise import Setting, generator_of, rate_error, two_arms
 
 from profiler.analysis import stats
 from profiler.analysis.compare import CompareOptions, compare_arms
 from profiler.analysis.stats_power import POWER, NoiseVariance, runs_needed, visible_effect
 from profiler.analysis.stats_spread import sampling_variance
 from profiler.model.comparison import Verdict
+from support.arms import arm
+from support.noise import Setting, generator_of, rate_error, two_arms
 
 TOLERANCE = 0.05
 

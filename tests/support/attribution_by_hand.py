@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from support.profile_from_text import APP, DrawnSample
-
 from profiler.model.category import OTHER, Rule, RuleSet
+from support.profile_from_text import APP, DrawnSample
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from support.workload import Timers, parse_timers
-
 from collectors.launcher import LaunchRequest, launch_recorded
 from collectors.perf_record import start_recording
 from collectors.recording_file import read_recording
@@ -16,6 +14,7 @@ from profiler.model.capture import Capture
 from profiler.model.costs import ArmCosts, CostTable
 from profiler.model.run import CaptureInfo, PerfSettings, RunIdentity, RunMode, RunOutcome
 from profiler.pipeline import AnalysisOptions, Arm, arm_costs
+from support.workload import Timers, parse_timers
 from symbolize.locate import Locator
 from symbolize.symbolizer import Symbolizer
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support import perf_data_writer as writer
-from support.perf_data_writer import RecordingWriter, Sample
 
 from collectors.ingest.frame_builder import KernelNames
 from collectors.recording_file import read_recording
@@ -14,6 +12,8 @@ from profiler.errors import FormatError
 from profiler.model.arrays import UInt64Column
 from profiler.model.dso import Dso
 from profiler.model.run import CaptureInfo, RunIdentity, RunMode
+from support import perf_data_writer as writer
+from support.perf_data_writer import RecordingWriter, Sample
 
 KERNEL_CODE = 0xFFFFFFFF81000000
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.profile_from_text import CPU_CLOCK, DrawnProfile, DrawnSymbols, draw, info_of, profile_from_text, samples_from_text
 
 from profiler.errors import AnalysisError, UsageError
 from profiler.model.capture import Capture, empty_capture
@@ -15,6 +14,7 @@ from profiler.model.event import Event
 from profiler.model.quality import CaptureQuality
 from profiler.model.run import RunMode, RunOutcome
 from profiler.pipeline import AnalysisOptions, Arm, arm_call_stacks, arm_costs, explain_function
+from support.profile_from_text import CPU_CLOCK, DrawnProfile, DrawnSymbols, draw, info_of, profile_from_text, samples_from_text
 
 DRAWN = """
 time    0       10              20                    30     40

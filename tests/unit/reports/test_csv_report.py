@@ -5,13 +5,12 @@ from __future__ import annotations
 import csv
 import io
 
-from support.report_values import MS, arm_costs, comparison, comparison_row, cost_table, no_intervals
-
 from profiler.model.comparison import MetricComparison, Verdict
 from profiler.model.interval import Interval
 from profiler.model.shares import ShareIntervals
 from reports.arm_report import ArmReport
 from reports.csv_report import render_comparison_csv, render_report_csv
+from support.report_values import MS, arm_costs, comparison, comparison_row, cost_table, no_intervals
 
 HOSTILE = 'a,"b"\nc;d|e'
 

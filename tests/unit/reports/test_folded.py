@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from support.report_values import call_stacks
 
 from profiler.model.call_stacks import ProcessWeights
 from reports.folded import render_folded
+from support.report_values import call_stacks
 
 
 def parse(text: str) -> dict[tuple[str, ...], int]:

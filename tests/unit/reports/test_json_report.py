@@ -6,8 +6,6 @@ import json
 import math
 
 import jsonschema
-from support import report_schemas
-from support.report_values import MS, arm_costs, comparison, comparison_row, cost_table, no_intervals
 
 from profiler.model.comparison import MetricComparison, Verdict
 from profiler.model.costs import MissingSymbols
@@ -16,6 +14,8 @@ from profiler.model.quality import ReportWarning
 from profiler.model.shares import ShareIntervals
 from reports.arm_report import ArmReport
 from reports.json_report import render_comparison_json, render_report_json
+from support import report_schemas
+from support.report_values import MS, arm_costs, comparison, comparison_row, cost_table, no_intervals
 
 HOSTILE = "a\x1b\n\udcff\"'|é"
 

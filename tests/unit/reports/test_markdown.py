@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 import pytest
-from support.report_values import MS, arm_costs, comparison, comparison_row, cost_table, no_intervals
 
 from profiler.model.comparison import MetricComparison, Verdict
 from profiler.model.costs import OtherFunction
@@ -15,6 +14,7 @@ from reports.comparison_report import ComparisonReport
 from reports.markdown import render_comparison_markdown
 from reports.markdown_report import render_report_markdown
 from reports.markdown_text import LEFT_OUT, code_block, fitting, name, table, text
+from support.report_values import MS, arm_costs, comparison, comparison_row, cost_table, no_intervals
 
 HOSTILE = "a|b`c`<script>@user #12 [x](y)\x1b\n\udcff"
 

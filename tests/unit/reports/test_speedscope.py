@@ -10,11 +10,11 @@ import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.report_values import call_stacks
-from support.speedscope_rules import check_profiles
 
 from profiler.model.call_stacks import CallStacks
 from reports.speedscope import render_speedscope
+from support.report_values import call_stacks
+from support.speedscope_rules import check_profiles
 
 
 def export(*arms: CallStacks, categories_as_roots: bool = False) -> Any:

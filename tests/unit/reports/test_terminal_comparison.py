@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 from rich.cells import cell_len
-from support.report_values import MS, arm_costs, comparison, comparison_row, cost_table
 
 from profiler.model.comparison import Comparison, MetricComparison, Verdict
 from profiler.model.quality import ReportWarning
 from reports.comparison_report import ComparisonReport, shown_rows
 from reports.terminal_comparison import render_comparison
 from reports.terminal_table import TerminalStyle
+from support.report_values import MS, arm_costs, comparison, comparison_row, cost_table
 
 
 def sample_comparison() -> Comparison:

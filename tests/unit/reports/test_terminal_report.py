@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 from rich.cells import cell_len
-from support.report_values import GOOD_QUALITY, MS, arm_costs, cost_table, no_intervals, run_info
 
 from profiler.model.costs import MissingSymbols, OtherFunction, OwnerCell
 from profiler.model.interval import Interval
@@ -16,6 +15,7 @@ from profiler.model.shares import ShareIntervals
 from reports.arm_report import ArmReport, report_rows
 from reports.terminal_report import render_report
 from reports.terminal_table import TerminalStyle
+from support.report_values import GOOD_QUALITY, MS, arm_costs, cost_table, no_intervals, run_info
 
 ROWS = {"SHA-256": [500], "tree iteration": [300], "memmove": [67], "other": [133]}
 HOSTILE = "a\x1b[31m\n<b>[red]|`@x\udcff"

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from support.report_values import MS, comparison, comparison_row
-
 from profiler.model.comparison import ComparisonRow, ProfilingCost, Verdict
 from reports.quantities import Scale, scale_for
 from reports.wording import (
@@ -21,6 +19,7 @@ from reports.wording import (
     verdict_text,
     verdict_word,
 )
+from support.report_values import MS, comparison, comparison_row
 
 MILLISECONDS = scale_for([100 * MS], "ns")
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.elf_programs import compile_program, load_image, system_library, tool_output
 
 from profiler.errors import FormatError
+from support.elf_programs import compile_program, load_image, system_library, tool_output
 from symbolize.elf.call_frame_index import CallFrameIndex, call_frame_indexes
 from symbolize.elf.call_frame_program import CFA_BY_EXPRESSION, FrameRow, RegisterRule, RuleKind, frame_rows
 from symbolize.elf.call_frame_section import CallFrameSection

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.elf_programs import compile_program
 
 from profiler.errors import FormatError
+from support.elf_programs import compile_program
 from symbolize.elf.facts import binary_facts
 from symbolize.elf.image import ElfImage, parse_image
 from symbolize.elf.symbol_table import parse_symbol_table

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
+from profiler.errors import FormatError
 from support.elf_builder import (
     PT_LOAD,
     PT_NOTE,
@@ -25,8 +27,6 @@ from support.elf_builder import (
     note,
 )
 from support.elf_programs import compile_program, load_image, system_library, tool_output
-
-from profiler.errors import FormatError
 from symbolize.elf.image import ElfImage, gnu_build_id, parse_image
 
 SOURCE = "int twice(int x) { return 2 * x; }\nint main(int c, char** v) { return twice(c); }\n"

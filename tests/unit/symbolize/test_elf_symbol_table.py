@@ -9,6 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
+from profiler.errors import FormatError
 from support.elf_builder import (
     SHF_ALLOC_EXECINSTR,
     SHN_ABS,
@@ -20,8 +22,6 @@ from support.elf_builder import (
     symbol_sections,
 )
 from support.elf_programs import compile_program, load_image, system_library, tool_output
-
-from profiler.errors import FormatError
 from symbolize.elf.image import parse_image
 from symbolize.elf.symbol_table import SymbolTable, parse_symbol_table
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.elf_programs import compile_program, load_image, tool_output
 
 from profiler.model.dso import Dso, DsoKind
+from support.elf_programs import compile_program, load_image, tool_output
 from symbolize.elf.symbol_table import parse_symbol_table
 from symbolize.kallsyms import parse_kallsyms
 from symbolize.locate import Locator, SearchPaths, own_vdso, running_kernel_build_id, running_kernel_symbols

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.elf_programs import compile_program, load_image
 
 from profiler.model.symbols import Function, NameSource
+from support.elf_programs import compile_program, load_image
 from symbolize.cache import (
     SymbolCache,
     decode_functions,

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.elf_programs import compile_program, load_image, tool_output
 
 from profiler.model.arrays import UInt64Column
 from profiler.model.dso import Dso, DsoKind
 from profiler.model.symbols import DsoSymbols, NameSource
+from support.elf_programs import compile_program, load_image, tool_output
 from symbolize.cache import SymbolCache
 from symbolize.locate import Locator, own_vdso
 from symbolize.symbolizer import Symbolizer

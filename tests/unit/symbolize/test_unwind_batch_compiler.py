@@ -6,9 +6,9 @@ import random
 
 import numpy as np
 import pytest
-from support.elf_programs import load_image, system_library
 
 from profiler.errors import FormatError
+from support.elf_programs import load_image, system_library
 from symbolize.elf.call_frame_index import CallFrameIndex, call_frame_indexes
 from symbolize.elf.call_frame_program import FrameProgram, frame_rows
 from symbolize.elf.call_frame_section import CallFrameSection

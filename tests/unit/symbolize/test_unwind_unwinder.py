@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
-from support.elf_programs import compile_program, load_image, system_library, tool_output
 
 from profiler.model.arrays import Int32Column, Int64Column, UInt64Column
+from support.elf_programs import compile_program, load_image, system_library, tool_output
 from symbolize.elf.image import ElfImage
 from symbolize.unwind.unwinder import EndReason, StackDumps, Unwinder, UnwoundStacks
 

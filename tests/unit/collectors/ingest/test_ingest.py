@@ -9,8 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support import perf_data_writer as writer
-from support.perf_data_writer import EventSpec, RecordingWriter, Sample
 
 from collectors.ingest import callchains
 from collectors.ingest.ingest import IngestEnvironment, ingest
@@ -23,6 +21,8 @@ from profiler.model.dso import Dso, DsoKind
 from profiler.model.frame_table import CpuMode
 from profiler.model.run import CaptureInfo, HostFacts, RunIdentity, RunMode
 from profiler.model.sample_table import StackState
+from support import perf_data_writer as writer
+from support.perf_data_writer import EventSpec, RecordingWriter, Sample
 
 KERNEL, USER = writer.KERNEL_MARKER, writer.USER_MARKER
 KERNEL_CODE = 0xFFFFFFFF81000000

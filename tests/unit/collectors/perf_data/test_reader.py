@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support import perf_data_writer as writer
-from support.perf_data_writer import EventSpec, RecordingWriter, Sample
 
 from collectors.perf_data import byte_source, reader
 from collectors.perf_data.reader import Recording, open_recording
 from profiler.errors import FormatError
+from support import perf_data_writer as writer
+from support.perf_data_writer import EventSpec, RecordingWriter, Sample
 
 HOST_FEATURES = {
     2: writer.build_id_entry(b"/bin/prog", bytes(range(20)))

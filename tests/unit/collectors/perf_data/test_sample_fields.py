@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support import perf_data_writer as writer
-from support.perf_data_writer import EventSpec, RecordingWriter, Sample
 
 from collectors.perf_data.reader import Chunk, open_recording
+from support import perf_data_writer as writer
+from support.perf_data_writer import EventSpec, RecordingWriter, Sample
 
 U64 = st.integers(0, 2**64 - 1)
 REGISTER_MASK = 0b1_0000_0000_0000_0001_1100_0010  # 4 + 1 + 0: bits 1, 6, 7, 8, 24

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support.attribution import attributed, rules
-from support.profile_from_text import profile_from_text
 
 from profiler.analysis.aggregate import DIMENSIONS, RunTable, merge_runs, run_tables
 from profiler.analysis.attributed_run import AttributedRun
 from profiler.errors import AnalysisError, UsageError
 from profiler.model.costs import CostTable
+from support.attribution import attributed, rules
+from support.profile_from_text import profile_from_text
 
 RULES = rules(
     """

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from support.profile_from_text import profile_from_text
-
 from profiler.analysis.apply_symbols import apply_symbols, frames_by_dso
 from profiler.model.symbols import NameSource, SymbolizedCapture
+from support.profile_from_text import profile_from_text
 
 DRAWN = """
 main                      main               main             main

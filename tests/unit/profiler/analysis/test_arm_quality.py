@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from support.attribution import attributed, rules
-from support.profile_from_text import info_of, profile_from_text
 
 from profiler.analysis.arm_quality import QualityVerdict, judge
 from profiler.analysis.run_quality import RunQuality, UnnamedDso, own_executable, run_quality
@@ -16,6 +14,8 @@ from profiler.model.dso import Dso, DsoKind
 from profiler.model.quality import CaptureQuality
 from profiler.model.run import ProgramFacts
 from profiler.model.sample_table import StackState
+from support.attribution import attributed, rules
+from support.profile_from_text import info_of, profile_from_text
 
 RULES = rules("[[rule]]\ntransparent = true\ndso = '^\\[kernel\\]$'\nfunction = '^irq$|^timer$'\n")
 GOOD = RunQuality(

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from support.attribution import attributed, categories_of_samples, rules
-from support.profile_from_text import profile_from_text
-
 from profiler.analysis.attributed_run import AttributedRun
 from profiler.model.category import RuleSet
+from support.attribution import attributed, categories_of_samples, rules
+from support.profile_from_text import profile_from_text
 
 RULES = rules(
     """

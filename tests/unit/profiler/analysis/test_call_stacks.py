@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from support.attribution import attributed, rules
-from support.profile_from_text import CPU_CLOCK, profile_from_text
 
 from profiler.analysis.call_stacks import merge_call_stacks, run_tree
 from profiler.model.call_stacks import CallFrame, CallStacks
+from support.attribution import attributed, rules
+from support.profile_from_text import CPU_CLOCK, profile_from_text
 
 RULES = rules("[[rule]]\ncategory = \"hashing\"\nfunction = '^sha::'\n")
 

@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from support.arms import Place, arm, infos, with_times
 
 from profiler.analysis.compare import CompareOptions, compare_arms
 from profiler.model.costs import ArmCosts
 from profiler.model.quality import ReportWarning
 from profiler.model.run import CaptureInfo, HostFacts, PerfSettings, ProgramFacts, RunIdentity, RunMode, RunOutcome
+from support.arms import Place, arm, infos, with_times
 
 MS = 1_000_000
 

@@ -11,7 +11,6 @@ import pytest
 import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
-from support.arms import PERIOD_NS, Place, arm, cost_table, infos
 
 from profiler.analysis.compare import CompareOptions, compare_arms
 from profiler.errors import AnalysisError, UsageError
@@ -19,6 +18,7 @@ from profiler.model.comparison import CandidateComparison, ComparisonRow, Verdic
 from profiler.model.comparison import TestKind as Kind
 from profiler.model.costs import ArmCosts
 from profiler.model.run import RunMode
+from support.arms import PERIOD_NS, Place, arm, cost_table, infos
 
 MS = 1_000_000
 OTHER_SESSION = Place(session="s2")

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from support.arms import Place, arm, infos, with_times
 
 from profiler.analysis.compare import CompareOptions, compare_arms
 from profiler.analysis.compare_metrics import compare_metrics
@@ -14,6 +13,7 @@ from profiler.errors import UsageError
 from profiler.model.comparison import MetricComparison, Verdict
 from profiler.model.costs import ArmCosts
 from profiler.model.run import Metric, RunMode
+from support.arms import Place, arm, infos, with_times
 
 MS = 1_000_000
 PLAIN = Place(mode=RunMode.PLAIN)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 
-from support.attribution import attributed, rules
-from support.profile_from_text import profile_from_text
-
 from profiler.analysis.attributed_run import AttributedRun
 from profiler.analysis.explain import explain_run, merge_explanations
 from profiler.model.explanation import Explanation, PassedFrame
+from support.attribution import attributed, rules
+from support.profile_from_text import profile_from_text
 
 RULES = rules(
     """

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from support.profile_from_text import profile_from_text
 
 from profiler.analysis.focus import focused
 from profiler.analysis.logical_stacks import expand
 from profiler.errors import UsageError
+from support.profile_from_text import profile_from_text
 
 DRAWN = """
 main            main          main               main

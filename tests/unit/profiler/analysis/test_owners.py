@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import tomllib
 
-from support.attribution import attributed, categories_of_samples, rules
-from support.profile_from_text import profile_from_text
-
 from profiler.analysis.attributed_run import AttributedRun
 from profiler.analysis.owners import merge_other_functions, merge_owner_cells, other_functions, owner_cells
 from profiler.model.costs import OtherFunction, OwnerCell
+from support.attribution import attributed, categories_of_samples, rules
+from support.profile_from_text import profile_from_text
 
 RULES_TEXT = """
 [[rule]]

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.profile_from_text import DrawnSample, draw, profile_from_text, samples_from_text
 
 from profiler.analysis.logical_stacks import expand
 from profiler.analysis.phases import PhaseScope, PhaseSelection, select_phase
 from profiler.analysis.stack_patterns import functions_with_name, stacks_through
 from profiler.model.capture import Capture
 from profiler.model.sample_table import StackState
+from support.profile_from_text import DrawnSample, draw, profile_from_text, samples_from_text
 
 
 def select(text: str, scope: str = "thread", pattern: str = "^phase$") -> tuple[Capture, PhaseSelection]:

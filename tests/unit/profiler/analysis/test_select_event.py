@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from support.profile_from_text import draw, info_of, samples_from_text
 
 from profiler.analysis.select_event import samples_of_event, select_event
 from profiler.errors import AnalysisError, UsageError
 from profiler.model.capture import Capture
 from profiler.model.event import Event
+from support.profile_from_text import draw, info_of, samples_from_text
 
 CLOCK = Event("cpu-clock", "ns", 1999, 0)
 USER_CLOCK = Event("cpu-clock:u", "ns", 1999, 0)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import stats
-from support.report_values import MS, cost_table
 
 from profiler.analysis.share_interval import NO_SAMPLES, RUN_TO_RUN, SAMPLING, share_intervals
+from support.report_values import MS, cost_table
 
 
 @pytest.mark.parametrize(("hits", "samples"), [(1, 100), (50, 100), (99, 100), (7, 12), (0, 10), (12_000, 100_000)])

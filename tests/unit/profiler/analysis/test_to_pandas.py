@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from support.profile_from_text import info_of, profile_from_text
-
 from profiler.analysis import to_pandas
 from profiler.model.call_stacks import CallStacks
 from profiler.model.costs import ArmCosts
 from profiler.pipeline import AnalysisOptions, Arm, arm_call_stacks, arm_costs
+from support.profile_from_text import info_of, profile_from_text
 
 FIRST = profile_from_text("weight  5  2\n---\nmain  main\nsha256::digest  libc.so!memmove", info_of(round_number=0))
 SECOND = profile_from_text("weight  7\n---\nmain\nsha256::digest", info_of(round_number=1))

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 
 import pytest
-from support.report_values import comparison, comparison_row
 
 from profiler.cli.fail_on import Limit, exceeded, parse_limit, undecidable
 from profiler.errors import UsageError
 from profiler.model.comparison import Comparison, MetricComparison
+from support.report_values import comparison, comparison_row
 
 
 @pytest.mark.parametrize(

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from support import report_schemas
-from support.small_captures import SAMPLE_NS, small_capture, small_info
-from support.speedscope_rules import check_profiles
 
 from profiler.cli.main import main
 from profiler.model.capture import Capture
 from profiler.model.run import RunMode
 from profiler.store.records import SessionStart
 from profiler.store.store import Store, open_store
+from support import report_schemas
+from support.small_captures import SAMPLE_NS, small_capture, small_info
+from support.speedscope_rules import check_profiles
 
 RULES = """
 [[rule]]

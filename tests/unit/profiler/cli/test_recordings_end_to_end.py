@@ -12,10 +12,10 @@ from pathlib import Path
 import jsonschema
 import pytest
 from rich.cells import cell_len
-from support import report_schemas
-from support.speedscope_rules import check_profiles
 
 from profiler.cli.main import main
+from support import report_schemas
+from support.speedscope_rules import check_profiles
 
 SOURCE = r"""
 #include <cstdint>

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.sample_captures import run_info, same, two_stack_capture
 
 from profiler.codec.container import decode, decode_info, encode
 from profiler.errors import FormatError
+from support.sample_captures import run_info, same, two_stack_capture
 
 CAPTURE = two_stack_capture(run_info("20260301-100000-abcd", "base"))
 DATA = encode(CAPTURE)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
-from support.sample_captures import plain_capture, run_info, two_stack_capture
 
 from profiler.errors import CaptureError, UsageError
 from profiler.experiment.plan import ProfilePolicy, RecordPlan, Variant
@@ -19,6 +18,7 @@ from profiler.model.capture import Capture
 from profiler.model.run import RunMode
 from profiler.store.records import SessionState
 from profiler.store.store import Store, open_store
+from support.sample_captures import plain_capture, run_info, two_stack_capture
 
 PLAN = RecordPlan(("true",), (Variant("base"), Variant("tuned")), seed=42, runs=3)
 Script = Callable[[ScheduledRun, str], str]

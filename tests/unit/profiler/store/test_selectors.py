@@ -6,13 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.sample_captures import plain_capture, run_info
 
 from profiler.errors import UsageError
 from profiler.model.run import RunMode
 from profiler.store.records import SessionStart
 from profiler.store.selectors import Selection, resolve, resolve_session
 from profiler.store.store import Store, open_store
+from support.sample_captures import plain_capture, run_info
 
 
 @pytest.fixture(autouse=True)

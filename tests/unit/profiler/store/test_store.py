@@ -8,13 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.sample_captures import plain_capture, run_info, same, two_stack_capture
 
 from profiler.errors import FormatError, StoreError, UsageError
 from profiler.model.run import RunMode
 from profiler.store.records import RunKey, SessionStart, SessionState, summarize
 from profiler.store.scratch import STRAY_AGE_S
 from profiler.store.store import Store, open_store
+from support.sample_captures import plain_capture, run_info, same, two_stack_capture
 
 START = SessionStart("2026-03-01T10:00:00+00:00", "host-a", ("bench", "--slots", "32"), 77, has_rounds=True)
 

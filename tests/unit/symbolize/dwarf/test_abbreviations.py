@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import pytest
-from support.dwarf_bytes import abbreviation
 
+from support.dwarf_bytes import abbreviation
 from symbolize.dwarf import constants as dw
 from symbolize.dwarf.abbreviations import AbbreviationReader
 

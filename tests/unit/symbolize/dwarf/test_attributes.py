@@ -5,8 +5,8 @@ import struct
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.dwarf_bytes import sleb, uleb
 
+from support.dwarf_bytes import sleb, uleb
 from symbolize.dwarf import constants as dw
 from symbolize.dwarf.attributes import AttributeSpec, read_value, row_reader, skipper
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from support.dwarf_bytes import abbreviation, sections, unit_4
 from support.elf_programs import compile_program, load_image
 from support.symbol_programs import CXX_VARIANTS, build_cxx
-
 from symbolize.dwarf import constants as dw
 from symbolize.dwarf.debug_info import DebugInfo
 from symbolize.dwarf.sections import read_sections

@@ -6,10 +6,10 @@ import struct
 from pathlib import Path
 
 import pytest
-from support.dwarf_bytes import abbreviation, sections, unit_4
-from support.elf_programs import compile_program, load_image
 
 from profiler.model.symbols import NameSource
+from support.dwarf_bytes import abbreviation, sections, unit_4
+from support.elf_programs import compile_program, load_image
 from symbolize.dwarf import constants as dw
 from symbolize.dwarf.function_names import NAMELESS, DieName, FunctionNames
 from symbolize.dwarf.inline_chains import InlineChains

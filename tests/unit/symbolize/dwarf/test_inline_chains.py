@@ -6,8 +6,8 @@ import struct
 
 import numpy as np
 import pytest
-from support.dwarf_bytes import abbreviation, sections, uleb, unit_4, unit_5
 
+from support.dwarf_bytes import abbreviation, sections, uleb, unit_4, unit_5
 from symbolize.dwarf import constants as dw
 from symbolize.dwarf.inline_chains import InlineChains
 from symbolize.dwarf.sections import DwarfSections

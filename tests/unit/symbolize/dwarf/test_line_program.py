@@ -5,8 +5,8 @@ from __future__ import annotations
 import struct
 
 import pytest
-from support.dwarf_bytes import END_SEQUENCE, abbreviation, line_unit_4, line_unit_5, sections, set_address, uleb, unit_4
 
+from support.dwarf_bytes import END_SEQUENCE, abbreviation, line_unit_4, line_unit_5, sections, set_address, uleb, unit_4
 from symbolize.dwarf import constants as dw
 from symbolize.dwarf.line_header import LineHeader, read_line_header
 from symbolize.dwarf.line_program import LineTable, run_line_program, run_sequences

@@ -3,8 +3,8 @@ from __future__ import annotations
 import struct
 
 import pytest
-from support.dwarf_bytes import abbreviation, sections, uleb, unit_4, unit_5
 
+from support.dwarf_bytes import abbreviation, sections, uleb, unit_4, unit_5
 from symbolize.dwarf import constants as dw
 from symbolize.dwarf.abbreviations import AbbreviationReader
 from symbolize.dwarf.ranges import RangeReader, die_ranges, read_aranges

@@ -3,7 +3,6 @@ from __future__ import annotations
 import struct
 
 from support.dwarf_bytes import unit_4, unit_5
-
 from symbolize.dwarf.units import read_unit_headers
 
 
