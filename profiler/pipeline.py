@@ -17,6 +17,7 @@ from profiler.analysis.apply_symbols import apply_symbols, frames_by_dso
 from profiler.analysis.arm_quality import judge
 from profiler.analysis.attribute import attribute
 from profiler.analysis.attributed_run import AttributedRun, attributed_run
+from profiler.analysis.cpu_coverage import coverage_warnings
 from profiler.analysis.focus import focused
 from profiler.analysis.logical_stacks import LogicalStacks, expand
 from profiler.analysis.nearest_names import nearest_names
@@ -214,6 +215,7 @@ class _Analysis:
             message = f"{self._arm.name}: no sample passes --focus '{self._options.focus}' --ignore '{self._options.ignore}'"
             found.append(ReportWarning("empty-focus", message, "look for the name in report --by function"))
         notes = sorted({note for capture in self.profiled for note in capture.quality.notes})
+        found += coverage_warnings(self._arm.name, self.profiled, self.event)
         return (*found, *(ReportWarning("recording", f"{self._arm.name}: {note}") for note in notes))
 
     def _select_phase(self, symbolized: SymbolizedCapture, stacks: LogicalStacks) -> PhaseSelection | None:
