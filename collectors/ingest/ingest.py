@@ -13,9 +13,8 @@ from collectors.ingest.frame_builder import KernelFrames, KernelNames, build_fra
 from collectors.ingest.ingest_tables import IngestTables, ingest_tables
 from collectors.ingest.quality_counts import capture_quality, unmapped_count
 from collectors.ingest.sample_columns import SampleCollector, SampleColumns
-from collectors.ingest.stack_states import UNDECIDED, RootJudge, StackFrames, frame_pointer_states
+from collectors.ingest.stack_states import UNDECIDED, StackFrames, frame_pointer_states
 from collectors.ingest.thread_names import name_timeline, thread_table
-from collectors.ingest.thread_roots import ThreadRoots
 from collectors.perf_data import spec
 from collectors.perf_data.reader import Recording
 from collectors.perf_data.record_index import RecordIndex
@@ -114,11 +113,10 @@ def _states(
     undecided = columns.state == UNDECIDED
     if not undecided.any():
         return columns.state
-    judge = RootJudge(tables.unwinder, ThreadRoots(tables.image_of))
     max_frames = max(event.max_stack for event in recording.attributes) or spec.PERF_MAX_STACK_DEPTH
     is_leaf = np.zeros(len(stacks.stacks), np.bool_)
     is_leaf[leaves[undecided]] = True
     nodes = np.flatnonzero(is_leaf).astype(np.int32)
     state_of = np.zeros(len(stacks.stacks), np.uint8)
-    state_of[nodes] = frame_pointer_states(nodes, stacks, judge, max_frames)
+    state_of[nodes] = frame_pointer_states(nodes, stacks, tables.unwinder, max_frames)
     return np.where(undecided, state_of[leaves], columns.state)

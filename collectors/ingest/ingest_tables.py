@@ -20,12 +20,12 @@ from symbolize.unwind.unwinder import Unwinder
 
 @dataclass(frozen=True, slots=True)
 class IngestTables:
-    """``image_of``: the binary of a row of ``dsos``.  ``is_kernel_high``: the upper half of addresses is the kernel's."""
+    """``unwinder`` knows the binaries by their row of ``dsos``.  ``is_kernel_high``: the upper half of addresses is the
+    kernel's."""
 
     dsos: DsoTable
     spaces: AddressSpaces
     mappings: MappingTable
-    image_of: Callable[[int], ElfImage | None]
     unwinder: Unwinder
     is_kernel_high: bool
     places: Places
@@ -47,7 +47,6 @@ def ingest_tables(recording: Recording, side_band: SideBand, image: Callable[[Ds
         dsos=dsos,
         spaces=spaces,
         mappings=MappingTable(spaces, dsos),
-        image_of=image_of,
         unwinder=Unwinder(image_of),
         is_kernel_high=not is_32_bit(recording.features.arch),
         places=Places(),

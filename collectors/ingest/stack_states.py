@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from collectors.ingest.thread_roots import ThreadRoots
 from profiler.model.arrays import BoolColumn, Int32Column, UInt8Column, UInt64Column, distinct
 from profiler.model.frame_table import CpuMode, FrameTable, lookup_offsets
 from profiler.model.sample_table import StackState
@@ -17,7 +16,7 @@ from symbolize.unwind.unwinder import Unwinder
 UNDECIDED = 255
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class StackFrames:
     """The stacks of a capture with their frames.  ``unwinder_dso``: the DSO of each frame as the unwinder numbers them."""
 
@@ -26,26 +25,7 @@ class StackFrames:
     unwinder_dso: Int32Column
 
 
-@dataclass(frozen=True, slots=True)
-class RootJudge:
-    """Who is asked about single frames."""
-
-    unwinder: Unwinder
-    roots: ThreadRoots
-
-    def is_entry(self, dso: Int32Column, lookup_offset: UInt64Column) -> BoolColumn:
-        """Does a thread begin in the function there."""
-        found = self.roots.contain(dso, lookup_offset)
-        # Asked last, because the unwinder reads the symbol tables of the binaries.
-        found[~found] = self.unwinder.is_thread_entry(dso[~found], lookup_offset[~found])
-        return found
-
-    def is_linked(self, dso: Int32Column, lookup_offset: UInt64Column) -> BoolColumn:
-        """Does the frame pointer lead to the caller there."""
-        return self.unwinder.cfa_from_frame_pointer(dso, lookup_offset)
-
-
-def frame_pointer_states(leaves: Int32Column, tables: StackFrames, judge: RootJudge, max_frames: int) -> UInt8Column:
+def frame_pointer_states(leaves: Int32Column, tables: StackFrames, unwinder: Unwinder, max_frames: int) -> UInt8Column:
     """``StackState`` of each stack whose innermost frame is at ``leaves``.
 
     A stack is complete when a thread starts at its outermost frame, and the frame pointer leads to the caller at its
@@ -55,8 +35,8 @@ def frame_pointer_states(leaves: Int32Column, tables: StackFrames, judge: RootJu
     depth, root = depths_and_roots(stacks.prefix)
     user_leaf = innermost_user(leaves, stacks, tables.frames)
     outermost, innermost = stacks.frame[root[leaves]], stacks.frame[np.maximum(user_leaf, 0)]
-    is_entry = _asked_once(outermost, tables, judge.is_entry)
-    is_linked = _asked_once(innermost, tables, judge.is_linked)
+    is_entry = _asked_once(outermost, tables, unwinder.is_thread_entry)
+    is_linked = _asked_once(innermost, tables, unwinder.cfa_from_frame_pointer)
     state = np.where(is_linked, StackState.COMPLETE, StackState.GAP_POSSIBLE)
     is_cut = depth[leaves] + 1 >= max_frames
     state = np.where(is_entry, state, np.where(is_cut, StackState.TRUNCATED, StackState.ROOTLESS))

@@ -6,36 +6,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from profiler.errors import FormatError
 from profiler.model.arrays import BoolColumn, Int32Column, Int64Column, UInt64Column, distinct
 from symbolize.elf.image import ElfImage
-from symbolize.elf.symbol_table import SymbolTable
 from symbolize.unwind.dso_rules import DsoRules
 from symbolize.unwind.page_table import PageTable
 from symbolize.unwind.rule_rows import ENDS_THREAD, HAS_NO_RULES, NO_RULES, NOT_COMPILED, RuleColumns, RuleRow, RuleRows
+from symbolize.unwind.thread_entries import ThreadEntries
 
-# Functions that nothing calls, and the two of glibc from which the program's and a thread's first function are called: the
-# last of a chain of frame pointers, since glibc keeps none.
-THREAD_ENTRY_FUNCTIONS = frozenset(
-    {
-        "_start",
-        "_dl_start_user",
-        "_dl_start",
-        "clone",
-        "__clone",
-        "__clone3",
-        "clone3",
-        "__clone_internal",
-        "start_thread",
-        "__libc_start_call_main",
-        "__libc_start_main",
-        "__libc_start_main_impl",
-    }
-)
-# The dynamic loader's entry code is assembler without call frame information, 70 bytes in glibc 2.36.
-_ENTRY_CODE_BYTES = 256
-_FUNCTION_ALIGNMENT = 16
-_LIBC_START = "__libc_start_main"
 _SYSCALL = b"\x0f\x05"
 
 
@@ -45,9 +22,8 @@ class CodeRules:
     def __init__(self, images: Callable[[int], ElfImage | None]) -> None:
         self._image_of = images
         self._images: dict[int, ElfImage | None] = {}
-        self._symbols: dict[int, SymbolTable | None] = {}
         self._rules: dict[int, DsoRules] = {}
-        self._libc_starts: dict[int, int] = {}
+        self._entries: dict[int, ThreadEntries] = {}
         self._rows = RuleRows()
         self._pages = PageTable()
 
@@ -92,64 +68,15 @@ class CodeRules:
         return result
 
     def is_thread_entry(self, dso: Int32Column, lookup_offset: UInt64Column) -> BoolColumn:
-        """Does nothing call the code there: return address undefined by CFI, a function known as a thread's entry, or the
-        image's entry code without CFI."""
+        """Does nothing call the code there: return address undefined by CFI, or one of the image's ``ThreadEntries``."""
         rows = self.rows(dso, lookup_offset)
         result: BoolColumn = (self.columns().flags[rows] & (ENDS_THREAD | HAS_NO_RULES)) == ENDS_THREAD
         undecided = np.flatnonzero(~result & (dso >= 0))
         for row in distinct(dso[undecided]).tolist():
             selected = undecided[dso[undecided] == row]
-            result[selected] = self._is_entry_function(row, lookup_offset[selected], rows[selected] == NO_RULES)
+            if row in self._entries:
+                result[selected] = self._entries[row].contain(lookup_offset[selected], rows[selected] != NO_RULES)
         return result
-
-    def _is_entry_function(self, dso: int, lookup_offset: UInt64Column, has_no_rules: BoolColumn) -> BoolColumn:
-        image = self._image(dso)
-        if image is None:
-            return np.zeros(len(lookup_offset), np.bool_)
-        link = image.link_addresses(lookup_offset)
-        result = np.zeros(len(link), np.bool_)
-        if has_no_rules.any() and self._entry_has_no_rules(dso, image):
-            result |= has_no_rules & (link - np.uint64(image.entry_address) < np.uint64(_ENTRY_CODE_BYTES))
-        symbols = self._symbol_table(dso, image)
-        if symbols is not None:
-            result |= self._calls_main(dso, image, link)
-            found = symbols.lookup(link)
-            rows, inverse = np.unique(found, return_inverse=True)
-            named = np.array([row >= 0 and symbols.name(row) in THREAD_ENTRY_FUNCTIONS for row in rows.tolist()], np.bool_)
-            result |= named[inverse]
-        return result
-
-    def _calls_main(self, dso: int, image: ElfImage, link: UInt64Column) -> BoolColumn:
-        """``__libc_start_call_main`` of a stripped glibc: the local function just before the exported one that calls it."""
-        start = self._libc_start(dso, image)
-        if start < 0 or dso not in self._rules:
-            return np.zeros(len(link), np.bool_)
-        ends = self._rules[dso].function_ends(link.view(np.int64))
-        result: BoolColumn = (ends >= 0) & (
-            (ends + _FUNCTION_ALIGNMENT - 1) // _FUNCTION_ALIGNMENT == start // _FUNCTION_ALIGNMENT
-        )
-        return result
-
-    def _libc_start(self, dso: int, image: ElfImage) -> int:
-        """Link address of glibc's ``__libc_start_main``, -1 in other images."""
-        if dso not in self._libc_starts:
-            symbols = self._symbol_table(dso, image)
-            is_libc = image.name.rsplit("/", 1)[-1].startswith(("libc.so", "libc-"))
-            row = symbols.row_named(_LIBC_START) if symbols is not None and is_libc else -1
-            self._libc_starts[dso] = symbols.start(row) if symbols is not None and row >= 0 else -1
-        return self._libc_starts[dso]
-
-    def _entry_has_no_rules(self, dso: int, image: ElfImage) -> bool:
-        entry = image.file_offsets(np.array([image.entry_address], np.uint64))
-        return bool(self.rows(np.array([dso], np.int32), entry)[0] == NO_RULES)
-
-    def _symbol_table(self, dso: int, image: ElfImage) -> SymbolTable | None:
-        if dso not in self._symbols:
-            try:
-                self._symbols[dso] = image.symbol_table()
-            except FormatError:
-                self._symbols[dso] = None
-        return self._symbols[dso]
 
     def _image(self, dso: int) -> ElfImage | None:
         if dso not in self._images:
@@ -162,6 +89,7 @@ class CodeRules:
             self._pages.add_dso(dso, 0, 0)
             return
         self._rules[dso] = DsoRules(image, self._rows)
+        self._entries[dso] = ThreadEntries(image, self._rules[dso])
         self._pages.add_dso(dso, *self._rules[dso].code_range())
 
     def _compile(self, dso: Int32Column, lookup_offset: Int64Column) -> None:

@@ -73,9 +73,14 @@ class DsoRules:
                 yield first, run.rows_of(first - bias, end - bias)
             position = last + 1
 
-    def function_ends(self, link_addresses: Int64Column) -> Int64Column:
-        """Where the FDE that covers each address ends, -1 where there is none."""
-        return np.array([-1 if run is None else run.end for run in self._runs(link_addresses)], np.int64)
+    def function_starts(self, link_addresses: Int64Column) -> Int64Column:
+        """Where the FDE that covers each address starts, -1 where there is none."""
+        return np.array([-1 if run is None else run.start for run in self._runs(link_addresses)], np.int64)
+
+    def all_function_starts(self) -> Int64Column:
+        """Link addresses, ascending, at which the FDEs of the first index start."""
+        index = self._index(0)
+        return index.starts if index is not None else np.zeros(0, np.int64)
 
     def _runs(self, link: Int64Column) -> list[_Run | None]:
         """The compiled FDE that covers each address."""

@@ -6,27 +6,28 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collectors.ingest.stack_states import RootJudge, StackFrames, depths_and_roots, frame_pointer_states
+from collectors.ingest.stack_states import StackFrames, depths_and_roots, frame_pointer_states
 from profiler.model.arrays import BoolColumn, Int32Column, UInt64Column
 from profiler.model.frame_table import CpuMode, FrameTable
 from profiler.model.sample_table import StackState
 from profiler.model.stack_table import StackTable
+from symbolize.unwind.unwinder import Unwinder
 
 ENTRY, LINKED, LEAF, KERNEL, LOST = range(5)  # frame rows
 LOOKUP_OFFSETS = {ENTRY: 0xFF, LINKED: 0x200, LEAF: 0x300}
 
 
-class Answers(RootJudge):
+class Answers(Unwinder):
     """Knows one entry and one place that keeps its frame pointer, by look-up offset."""
 
     def __init__(self) -> None:
-        pass
+        super().__init__(lambda _: None)
 
-    def is_entry(self, dso: Int32Column, lookup_offset: UInt64Column) -> BoolColumn:
-        return lookup_offset == LOOKUP_OFFSETS[ENTRY]
+    def is_thread_entry(self, dso: Int32Column, file_offset: UInt64Column) -> BoolColumn:
+        return file_offset == LOOKUP_OFFSETS[ENTRY]
 
-    def is_linked(self, dso: Int32Column, lookup_offset: UInt64Column) -> BoolColumn:
-        return lookup_offset == LOOKUP_OFFSETS[LINKED]
+    def cfa_from_frame_pointer(self, dso: Int32Column, file_offset: UInt64Column) -> BoolColumn:
+        return file_offset == LOOKUP_OFFSETS[LINKED]
 
 
 def states(*stacks_root_first: list[int], max_frames: int = 127) -> list[StackState]:

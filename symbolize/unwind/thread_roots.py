@@ -13,39 +13,30 @@ Source: glibc 2.34 and later, `sysdeps/nptl/libc_start_call_main.h` and `nptl/pt
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
 from dataclasses import dataclass
 
 import numpy as np
 
 from profiler.errors import FormatError
-from profiler.model.arrays import BoolColumn, Int32Column, Int64Column, UInt64Column, distinct
-from symbolize.elf.call_frame_index import call_frame_indexes
+from profiler.model.arrays import Int64Column, UInt8Column, distinct
 from symbolize.elf.image import ElfImage
+from symbolize.elf.layout import EM_X86_64
 from symbolize.elf.symbol_records import SYMBOL_RECORD, SymbolRecords, symbol_records
 
-_EM_X86_64 = 62
 _CALLS_THE_CALLER_OF_MAIN = (b"__libc_start_main",)
 _STARTS_THREADS = (b"pthread_create", b"_ZNSt6thread15_M_start_thread")
+_SHN_UNDEF = 0
 _MAX_BODY_BYTES = 1 << 16
 _CALL, _JUMP, _LEA = 0xE8, 0xE9, 0x8D
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _Code:
     """``starts``: link addresses of all functions that have call frame information, ascending."""
 
     image: ElfImage
     starts: Int64Column
-
-    def function_at(self, link_addresses: Int64Column) -> Int64Column:
-        """Start of the function that holds each address, -1 before the first."""
-        rows = np.searchsorted(self.starts, link_addresses, "right") - 1
-        return np.where(rows >= 0, self.starts[np.maximum(rows, 0)], -1)
-
-    def end_of(self, start: int) -> int:
-        row = int(np.searchsorted(self.starts, start, "right"))
-        return min(int(self.starts[row]) if row < len(self.starts) else start + _MAX_BODY_BYTES, start + _MAX_BODY_BYTES)
 
     def called_by(self, start: int) -> set[int]:
         """Functions that the function at ``start`` calls or jumps to."""
@@ -58,26 +49,29 @@ class _Code:
         relative_to_next = body[1:] & 0xC7 == 0x05
         return self._targets(start, body, np.flatnonzero((body[:-1] == _LEA) & relative_to_next), 2)
 
-    def _body(self, start: int) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
+    def _body(self, start: int) -> UInt8Column:
+        """The bytes from ``start`` up to the next function."""
         offset = int(self.image.file_offsets(np.array([start], np.uint64))[0])
-        return np.frombuffer(self.image.data[offset : offset + self.end_of(start) - start], np.uint8)
+        following = self.starts[np.searchsorted(self.starts, start, "right") :]
+        size = min(int(following[0]) - start, _MAX_BODY_BYTES) if len(following) else _MAX_BODY_BYTES
+        return np.frombuffer(self.image.data[offset : offset + size], np.uint8)
 
-    def _targets(self, start: int, body: np.ndarray[tuple[int], np.dtype[np.uint8]], at: Int64Column, skip: int) -> set[int]:
+    def _targets(self, start: int, body: UInt8Column, at: Int64Column, skip: int) -> set[int]:
         at = at[at + skip + 4 <= len(body)]
         distance = body[(at + skip)[:, None] + np.arange(4)].copy().view("<i4")[:, 0].astype(np.int64)
         targets = start + at + skip + 4 + distance
         return set(targets[np.isin(targets, self.starts)].tolist())
 
 
-def thread_root_functions(image: ElfImage) -> Int64Column:
-    """Start addresses (link addresses, ascending) of the functions in which threads begin; x86-64 only, else none."""
+def thread_root_functions(image: ElfImage, function_starts: Int64Column) -> Int64Column:
+    """Link addresses, ascending, of the functions in which threads begin; x86-64 only, else none.
+
+    ``function_starts``: link addresses of all functions, ascending.
+    """
     named = _exported(image, _CALLS_THE_CALLER_OF_MAIN + _STARTS_THREADS)
-    if image.machine != _EM_X86_64 or not named:
+    if image.machine != EM_X86_64 or not named:
         return np.zeros(0, np.int64)
-    index = next((built for build in call_frame_indexes(image) if (built := build()) is not None), None)
-    if index is None:
-        return np.zeros(0, np.int64)
-    code = _Code(image, index.starts)
+    code = _Code(image, function_starts)
     roots: set[int] = set()
     exported = _exported_addresses(image)
     for name, addresses in named.items():
@@ -95,10 +89,10 @@ def _exported(image: ElfImage, prefixes: tuple[bytes, ...]) -> dict[bytes, list[
     records, strings = _dynamic_symbols(image)
     text, found = bytes(strings), {}
     for prefix in prefixes:
-        at = text.find(b"\0" + prefix) + 1
-        is_named = (records["st_name"] == at) & (records["st_value"] != 0)
-        if at and is_named.any():
-            found[prefix] = [int(address) for address in distinct(records["st_value"][is_named])]
+        names = [match.start() + 1 for match in re.finditer(re.escape(b"\0" + prefix), text)]
+        is_named = np.isin(records["st_name"], names) & (records["st_shndx"] != _SHN_UNDEF)
+        if is_named.any():
+            found[prefix] = distinct(records["st_value"][is_named]).tolist()
     return found
 
 
@@ -114,24 +108,3 @@ def _dynamic_symbols(image: ElfImage) -> tuple[SymbolRecords, memoryview]:
     except FormatError:
         pass  # a damaged table names nothing
     return np.zeros(0, SYMBOL_RECORD), memoryview(b"")
-
-
-class ThreadRoots:
-    """``images``: the ELF image of a DSO row, ``None`` when there is none."""
-
-    def __init__(self, images: Callable[[int], ElfImage | None]) -> None:
-        self._images = images
-
-    def contain(self, dso: Int32Column, lookup_offset: UInt64Column) -> BoolColumn:
-        """Whether each place lies in a function in which threads begin."""
-        result = np.zeros(len(dso), np.bool_)
-        for row in distinct(dso).tolist():
-            image = self._images(row)
-            roots = thread_root_functions(image) if image is not None else np.zeros(0, np.int64)
-            if image is None or not len(roots):
-                continue
-            index = next(built for build in call_frame_indexes(image) if (built := build()) is not None)
-            chosen = dso == row
-            addresses = image.link_addresses(lookup_offset[chosen]).astype(np.int64)
-            result[chosen] = np.isin(_Code(image, index.starts).function_at(addresses), roots)
-        return result

@@ -9,8 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from collectors.ingest.thread_roots import ThreadRoots, thread_root_functions
+from profiler.model.arrays import Int64Column
 from symbolize.elf.image import ElfImage, parse_image
+from symbolize.unwind.dso_rules import DsoRules
+from symbolize.unwind.rule_rows import RuleRows
+from symbolize.unwind.thread_roots import thread_root_functions
+from symbolize.unwind.unwinder import Unwinder
 
 LIBRARY = r"""
 typedef void *(*routine)(void *);
@@ -44,16 +48,19 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> tuple[ElfImage, dict[st
     return parse_image((folder / "library.so").read_bytes(), "library.so"), addresses
 
 
+def roots_of(image: ElfImage) -> Int64Column:
+    return thread_root_functions(image, DsoRules(image, RuleRows()).all_function_starts())
+
+
 def test_roots_are_the_local_functions_that_start_threads(library: tuple[ElfImage, dict[str, int]]) -> None:
     image, addresses = library
-    assert thread_root_functions(image).tolist() == sorted([addresses["call_main"], addresses["start_thread"]])
+    assert roots_of(image).tolist() == sorted([addresses["call_main"], addresses["start_thread"]])
 
 
-def test_places_inside_roots(library: tuple[ElfImage, dict[str, int]]) -> None:
+def test_the_unwinder_knows_places_inside_roots(library: tuple[ElfImage, dict[str, int]]) -> None:
     image, addresses = library
     names = ["call_main", "start_thread", "create_thread", "other", "exported", "pthread_create"]
-    links = np.array([addresses[name] + 6 for name in names], np.uint64)
-    offsets = image.file_offsets(links)
+    offsets = image.file_offsets(np.array([addresses[name] + 6 for name in names], np.uint64))
     asked: list[int] = []
 
     def image_of(row: int) -> ElfImage | None:
@@ -61,7 +68,7 @@ def test_places_inside_roots(library: tuple[ElfImage, dict[str, int]]) -> None:
         return image if row == 3 else None
 
     dso = np.array([3] * len(names) + [5], np.int32)
-    inside = ThreadRoots(image_of).contain(dso, np.append(offsets, np.uint64(0x1234)))
+    inside = Unwinder(image_of).is_thread_entry(dso, np.append(offsets, np.uint64(0x1234)))
     assert inside.tolist() == [True, True, False, False, False, False, False]
     assert sorted(asked) == [3, 5]
 
@@ -69,4 +76,4 @@ def test_places_inside_roots(library: tuple[ElfImage, dict[str, int]]) -> None:
 def test_a_library_without_those_names_has_none(library: tuple[ElfImage, dict[str, int]], tmp_path: Path) -> None:
     (tmp_path / "plain.c").write_text("int plain(int x) { return x * 3; }")
     subprocess.run(["gcc", "-shared", "-fPIC", "plain.c", "-o", "plain.so"], cwd=tmp_path, check=True)
-    assert len(thread_root_functions(parse_image((tmp_path / "plain.so").read_bytes(), "plain.so"))) == 0
+    assert len(roots_of(parse_image((tmp_path / "plain.so").read_bytes(), "plain.so"))) == 0

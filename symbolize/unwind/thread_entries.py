@@ -1,0 +1,78 @@
+"""Code of one DSO at which stacks end because nothing calls it: by name, by what starts it, or by the ELF entry point."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from profiler.errors import FormatError
+from profiler.model.arrays import BoolColumn, Int64Column, UInt64Column
+from symbolize.elf.image import ElfImage
+from symbolize.unwind.dso_rules import DsoRules
+from symbolize.unwind.thread_roots import thread_root_functions
+
+# Functions that nothing calls, and the two of glibc from which the program's and a thread's first function are called: the
+# last of a chain of frame pointers, since glibc keeps none.
+THREAD_ENTRY_FUNCTIONS = frozenset(
+    {
+        "_start",
+        "_dl_start_user",
+        "_dl_start",
+        "clone",
+        "__clone",
+        "__clone3",
+        "clone3",
+        "__clone_internal",
+        "start_thread",
+        "__libc_start_call_main",
+        "__libc_start_main",
+        "__libc_start_main_impl",
+    }
+)
+# The dynamic loader's entry code is assembler without call frame information, 70 bytes in glibc 2.36.
+_ENTRY_CODE_BYTES = 256
+
+
+class ThreadEntries:
+    """The entries of ``image``, whose rules are ``rules``; what has to be read of the image is read when first needed."""
+
+    def __init__(self, image: ElfImage, rules: DsoRules) -> None:
+        self._image = image
+        self._rules = rules
+        self._roots: Int64Column | None = None
+
+    def contain(self, lookup_offset: UInt64Column, has_rules: BoolColumn) -> BoolColumn:
+        """Does each place lie in an entry.  ``has_rules``: the place has call frame information."""
+        link = self._image.link_addresses(lookup_offset)
+        result = np.zeros(len(link), np.bool_)
+        result[has_rules] = self._in_roots(link[has_rules])
+        result[~has_rules] = self._in_entry_code(link[~has_rules])
+        # Names last: the symbol tables of programs are large.
+        result[~result] = self._is_named(link[~result])
+        return result
+
+    def _in_roots(self, link: UInt64Column) -> BoolColumn:
+        if not len(link):
+            return np.zeros(0, np.bool_)
+        if self._roots is None:
+            self._roots = thread_root_functions(self._image, self._rules.all_function_starts())
+        if not len(self._roots):
+            return np.zeros(len(link), np.bool_)
+        return np.isin(self._rules.function_starts(link.view(np.int64)), self._roots)
+
+    def _in_entry_code(self, link: UInt64Column) -> BoolColumn:
+        entry = self._image.entry_address
+        is_near = link - np.uint64(entry) < np.uint64(_ENTRY_CODE_BYTES)
+        if is_near.any() and self._rules.function_starts(np.array([entry], np.uint64).view(np.int64))[0] >= 0:
+            return np.zeros(len(link), np.bool_)
+        return is_near
+
+    def _is_named(self, link: UInt64Column) -> BoolColumn:
+        if not len(link):
+            return np.zeros(0, np.bool_)
+        try:
+            symbols = self._image.symbol_table()
+        except FormatError:
+            return np.zeros(len(link), np.bool_)
+        rows, inverse = np.unique(symbols.lookup(link), return_inverse=True)
+        named = np.array([row >= 0 and symbols.name(row) in THREAD_ENTRY_FUNCTIONS for row in rows.tolist()], np.bool_)
+        return named[inverse]
