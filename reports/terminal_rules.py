@@ -35,6 +35,6 @@ def _rule_line(rule: Rule) -> str:
     ]
     title = "(transparent)" if rule.is_transparent else rule.category
     patterns = {"function": rule.function, "file": rule.file, "dso": rule.dso, "under": rule.under}
-    conditions = "  ".join(f"{key} ~ {pattern.pattern}" for key, pattern in patterns.items() if pattern is not None)
+    conditions = "  ".join(f"{key} ~ {pattern.text}" for key, pattern in patterns.items() if pattern is not None)
     shown_marks = f" [{', '.join(marks)}]" if marks else ""
     return f"{rule.origin}  {title}{shown_marks}  {conditions}"

@@ -113,7 +113,7 @@ def _explanation(run: AttributedRun, rule_set: RuleSet, group: _Group) -> Explan
         category=names[attribution.leaf_category[group.row]],
         owner=names[attribution.owner_category[group.row]],
         rule_origin=rule.origin if rule else "",
-        rule_pattern=rule_text(rule) if rule else "",
+        rule_pattern=_found_patterns(run, rule, rows[len(passed) :]) if rule else "",
         named_by=functions[function[leaf]].key if leaf >= 0 else "",
         passed_over=tuple(PassedFrame(functions[function[row]].key, _reason(run, rule_set, row)) for row in passed),
         stack_leaf_first=tuple(functions[function[row]].key for row in rows),
@@ -129,10 +129,20 @@ def _reason(run: AttributedRun, rule_set: RuleSet, row: int) -> str:
     return f"transparent: {rule_set.rules[run.matches.rule[run.attribution.match[row]]].origin}"
 
 
-def rule_text(rule: Rule) -> str:
-    """The patterns of a rule as ``key = 'pattern'``, in the order function, file, dso, under."""
-    patterns = (("function", rule.function), ("file", rule.file), ("dso", rule.dso), ("under", rule.under))
-    return ", ".join(f"{key} = '{pattern.pattern}'" for key, pattern in patterns if pattern is not None)
+def _found_patterns(run: AttributedRun, rule: Rule, naming_and_outer: Sequence[int]) -> str:
+    """What of the rule was found, as ``key = 'pattern'`` in the order function, file, dso, under."""
+    places, place = run.stacks.places, run.stacks.place[naming_and_outer[0]]
+    functions = [run.symbolized.functions[row] for row in run.stacks.function()[list(naming_and_outer)].tolist()]
+    names = [(function.key, function.trait_key) for function in functions]
+    file, dso = int(places.file[place]), int(places.dso[place])
+    searched = (
+        ("function", rule.function, names[0]),
+        ("file", rule.file, run.symbolized.files[file : file + 1]),
+        ("dso", rule.dso, [entry.name for entry in run.symbolized.capture.dsos[dso : dso + 1]]),
+        ("under", rule.under, [name for outer in names[1:] for name in outer]),
+    )
+    found = ((key, pattern.alternative_found_in(texts)) for key, pattern, texts in searched if pattern is not None)
+    return ", ".join(f"{key} = '{text}'" for key, text in found)
 
 
 def _add(found: dict[tuple[str, ...], Explanation], new: Explanation) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 from profiler.model.arrays import BoolColumn, Int32Column
+from profiler.model.rule_pattern import RulePattern
 
 OTHER = "other"
 
@@ -20,10 +20,10 @@ class Rule:
 
     category: str
     group: str
-    function: re.Pattern[str] | None
-    file: re.Pattern[str] | None
-    dso: re.Pattern[str] | None
-    under: re.Pattern[str] | None
+    function: RulePattern | None
+    file: RulePattern | None
+    dso: RulePattern | None
+    under: RulePattern | None
     is_transparent: bool
     is_passthrough: bool
     is_fallback: bool

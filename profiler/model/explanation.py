@@ -19,8 +19,8 @@ class Explanation:
     and the same rule.
 
     ``function``: canonical name of the innermost frame.  ``category``, ``owner``: in the leaf and in the owner view.
-    ``rule_origin``: "file:line" of the rule, "" for ``other``.  ``rule_pattern``: its patterns as they stand in the file.
-    ``named_by``: function that the rule took, "" for ``other``.  ``passed_over``: frames between, innermost first;
+    ``rule_origin``: "file:line" of the rule, "" for ``other``.  ``rule_pattern``: its patterns, of a list the one that was
+    found.  ``named_by``: function that the rule took, "" for ``other``.  ``passed_over``: frames between, innermost first;
     ``stack_leaf_first``: all functions; both of the heaviest such stack.  ``weight`` in the event's unit, ``share`` of the
     arm's total.
     """

@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 
 from profiler.errors import UsageError
 from profiler.model.category import OTHER, Rule, RuleSet
+from profiler.model.rule_pattern import RulePattern
 from profiler.rules.rule_text import key_line, rule_lines
 
 DEFAULT_RULE_SETS = ("ethereum", "native")
@@ -171,7 +172,7 @@ def _flag(table: _Table, key: str) -> bool:
     return bool(value)
 
 
-def _pattern(table: _Table, key: str) -> re.Pattern[str] | None:
+def _pattern(table: _Table, key: str) -> RulePattern | None:
     value = table.values.get(key)
     if value is None:
         return None
@@ -181,7 +182,8 @@ def _pattern(table: _Table, key: str) -> re.Pattern[str] | None:
             table.fail(key, f"'{key}' must be a regular expression that is not empty, or a list of them")
         if not table.is_builtin:
             _compile(table, key, part)
-    return _compile(table, key, parts[0] if len(parts) == 1 else "|".join(f"(?:{part})" for part in parts))
+    joined = parts[0] if len(parts) == 1 else "|".join(f"(?:{part})" for part in parts)
+    return RulePattern(tuple(parts), _compile(table, key, joined))
 
 
 def _compile(table: _Table, key: str, pattern: str) -> re.Pattern[str]:
@@ -193,11 +195,11 @@ def _compile(table: _Table, key: str, pattern: str) -> re.Pattern[str]:
         table.fail(key, f"'{key}' is no regular expression: {error} in '{pattern}'")
 
 
-def _check_placeholders(table: _Table, category: str, patterns: Mapping[str, re.Pattern[str] | None]) -> None:
+def _check_placeholders(table: _Table, category: str, patterns: Mapping[str, RulePattern | None]) -> None:
     known = {"dso"}
     for key in ("function", "file", "dso"):
         pattern = patterns[key]
-        known |= set(pattern.groupindex) if pattern else set()
+        known |= set(pattern.compiled.groupindex) if pattern else set()
     for name in PLACEHOLDER.findall(category):
         if name not in known:
             table.fail("category", f"'{{{name}}}' is neither {{dso}} nor a named group of this rule's patterns")

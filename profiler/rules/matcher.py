@@ -41,9 +41,9 @@ class RuleMatcher:
         self._under_rows: dict[str, int] = {}
         self._under_patterns: list[re.Pattern[str]] = []
         for rule in self._rules:
-            if rule.under is not None and rule.under.pattern not in self._under_rows:
-                self._under_rows[rule.under.pattern] = len(self._under_rows)
-                self._under_patterns.append(rule.under)
+            if rule.under is not None and rule.under.text not in self._under_rows:
+                self._under_rows[rule.under.text] = len(self._under_rows)
+                self._under_patterns.append(rule.under.compiled)
         self._rules_of_dso: dict[str, tuple[int, ...]] = {}
         self._answers: dict[_Place, tuple[tuple[int, int, int], ...]] = {}
         self._under_answers: dict[tuple[str, str], tuple[bool, ...]] = {}
@@ -88,7 +88,7 @@ class RuleMatcher:
             category = _category_of(rule, place)
             if category is None:
                 continue
-            under = -1 if rule.under is None else self._under_rows[rule.under.pattern]
+            under = -1 if rule.under is None else self._under_rows[rule.under.text]
             found.append((row, -1 if rule.is_transparent else self._category_row(category, rule), under))
             if under < 0:
                 break

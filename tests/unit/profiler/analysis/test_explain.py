@@ -73,6 +73,21 @@ def test_owners_and_patterns_of_a_passthrough_leaf() -> None:
     assert found.rule_pattern == "function = '^malloc$', dso = '^libc'"
 
 
+def test_of_a_list_of_patterns_the_one_that_was_found_is_shown() -> None:
+    rule_set = rules(
+        """
+[[rule]]
+category = "tree"
+function = ['^absent', '^node::', '^n']
+dso = ['^other', '^app$']
+under = ['^nowhere$', '^outer$', '^main$']
+"""
+    )
+    drawn = profile_from_text("weight  1\n---\nmain\nouter\nnode::hash").symbolized()
+    (found,) = merge_explanations([explain_run(attributed(drawn, rule_set), rule_set, re.compile("node"))])
+    assert found.rule_pattern == "function = '^node::', dso = '^app$', under = '^outer$'"
+
+
 def test_other_has_no_rule() -> None:
     found = explained("^plain$")
     assert [(entry.category, entry.rule_origin, entry.named_by, entry.weight) for entry in found] == [
