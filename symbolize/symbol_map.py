@@ -28,7 +28,7 @@ class DsoNames:
     source_map: SourceMap | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _Frames:
     """Frames of all chains, chain by chain, innermost first.  ``node``: the source map's node or -1; ``is_outermost``: the
     last frame of its chain; ``file``: row of the source map's strings, -1 = unknown."""

@@ -29,7 +29,7 @@ _GENERATION_BITS = 16
 _GUEST_MARKERS = np.array([2**64 - 2048, 2**64 - 2176, 2**64 - 2560], np.uint64)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class AddressLists:
     """Addresses of n samples, outermost first, markers removed; ``is_return_address`` per address.  ``mode`` (``CpuMode``)
     is ``None`` where the address itself tells: its upper half is the kernel's."""

@@ -26,7 +26,7 @@ class KernelNames(Protocol):
         """Name of the module that holds each address, "" for the kernel itself."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class BuiltFrames:
     """``frame_of``: row of the frame table for every frame code that was asked for.  ``unwinder_dso``: per frame, the row
     of its DSO in the table that was used while ingesting."""

@@ -10,7 +10,7 @@ from collectors.ingest.ragged import row_positions, row_starts
 from profiler.model.arrays import Int32Column, Int64Column
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class FrameLists:
     """``codes_root_first``: frame codes (see ``places``); sample i has ``start[i]:start[i + 1]``.  ``start``: int64[n + 1]."""
 

@@ -18,7 +18,7 @@ from collectors.perf_data.sample_fields import read_entry_words, read_time_words
 from profiler.model.arrays import Int16Column, Int32Column, Int64Column, UInt64Column
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class CounterReadings:
     """One row per counter read: ``sample`` row in its chunk, ``counter`` id, ``value`` as read."""
 

@@ -23,7 +23,7 @@ _KERNEL_HALF = np.uint64(1 << 63)
 _ODD_ROWS = {DsoTable.UNKNOWN: 65534, DsoTable.GUEST: 65533}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class PlaceColumns:
     """All places in the order of their numbers; kernel places have the DSO row of the kernel."""
 

@@ -9,7 +9,7 @@ import numpy as np
 from profiler.model.arrays import Int16Column, Int32Column, Int64Column, UInt8Column, UInt64Column
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class SampleColumns:
     """One row per sample.  ``order``: what sorts samples (time, or the position where no time was recorded).
     ``position``: byte offset in the recording.  ``thread``: number of its (pid, tid).  ``node``: of the stack builder."""

@@ -19,7 +19,7 @@ from profiler.model.arrays import BoolColumn, Int32Column, Int64Column, UInt64Co
 from profiler.model.stack_table import depth_levels
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class StackNodes:
     """``prefix``, ``frame`` (a frame code) per node, with ``prefix[i] < i``."""
 
@@ -27,7 +27,7 @@ class StackNodes:
     frame: Int32Column
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _Batch:
     """``sums``: running sum of the hashes of all frames of the batch, lists not set apart.  ``before``: that sum before each
     list begins."""

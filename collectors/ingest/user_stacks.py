@@ -31,7 +31,7 @@ _STATE_OF_END = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class UserStacks:
     """``frames`` per sample, empty where nothing could be unwound; ``is_unwound``, ``state`` (``StackState``) per sample."""
 

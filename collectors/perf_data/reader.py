@@ -28,7 +28,7 @@ CHUNK_SAMPLES = 16384
 MAX_RECORD_BYTES = 65535
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Chunk:
     """Samples of one layout.  ``position``: byte offset in the file, ascending.  ``event``: row of the recording's
     attributes, -1 for an id that no event has."""

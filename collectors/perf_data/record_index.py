@@ -18,7 +18,7 @@ from profiler.model.arrays import Int64Column
 _COMPRESSED = (spec.PERF_RECORD_COMPRESSED, spec.PERF_RECORD_COMPRESSED2)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class RecordIndex:
     """``sample_offsets``: int64, byte offset of every sample in the file, in file order.  ``skipped``: (type, count) of
     records whose type is not known.  ``end``: first byte that was not read; ``is_cut``: more was promised or lay there."""

@@ -14,7 +14,7 @@ from collectors.perf_data.sample_layout import SampleLayout
 from profiler.model.arrays import BoolColumn, Int64Column, UInt64Column
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class SampleFields:
     """n samples.  Word positions index ``words``.
 
@@ -126,7 +126,7 @@ def decode_samples(words: UInt64Column, start: Int64Column, layout: SampleLayout
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _VariableFields:
     read_start: Int64Column
     read_end: Int64Column

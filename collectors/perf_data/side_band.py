@@ -68,7 +68,7 @@ class SideBand:
     throttled: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class RecordWindow:
     """Records of one window: ``start`` their byte offsets in ``view``, ``header`` their first words, n each; ``base`` is the
     file offset of the view."""

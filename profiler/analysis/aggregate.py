@@ -21,7 +21,7 @@ DIMENSIONS = ("category", "group", *STACK_DIMENSIONS, *SAMPLE_DIMENSIONS)
 VIEWS = ("leaf", "owner")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class RunTable:
     """One run's rows of one dimension, in no particular order; names are distinct."""
 
@@ -89,7 +89,7 @@ def _labels(tables: Sequence[RunTable]) -> Mapping[str, str]:
     return {name: min(by_label, key=lambda label: (-by_label[label], label)) for name, by_label in weights.items()}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _Inclusive:
     """Per logical row: the weight of the row and everything below it, and its preorder interval."""
 

@@ -81,7 +81,7 @@ class _Names:
         return self.files.setdefault(path, len(self.files))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _Piece:
     """Chains of some frames, with functions and files already in the rows of the whole capture."""
 

@@ -24,7 +24,7 @@ UNRESOLVED_SHARE = 0.20
 PROFILING_COST = 1.10
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _Series:
     """Values of runs in execution order."""
 

@@ -20,7 +20,7 @@ from profiler.model.category import RuleMatches, RuleSet
 _WORD_BITS = 64
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Attribution:
     """For each logical row, what holds for the stack that ends there; -1 in a column = none.
 
@@ -39,7 +39,7 @@ class Attribution:
     self_row: Int32Column
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _OwnCategories:
     """The category that each row's own frame gives, in the first and in the second walk; -1 = none."""
 

@@ -14,7 +14,7 @@ from profiler.model.category import OTHER, RuleMatches
 from profiler.model.symbols import SymbolizedCapture
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class AttributedRun:
     """``admitted``: bool[samples] of the capture.  ``weight``, ``count``: int64[rows of stacks], summed weight (in the
     event's unit) and number of the admitted samples whose innermost frame is the row."""

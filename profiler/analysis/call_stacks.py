@@ -19,7 +19,7 @@ from profiler.model.stack_table import depth_levels
 _Shown = tuple[int, str, str, int]  # (-weight, complete name, file, line): the smallest is shown
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class RunTree:
     """One run by function: ``box`` per row is a row of ``boxes``, (function key, category) pairs; ``weight`` is the row's
     own; ``shown`` says how each box is shown.  ``processes``: whose the weight is."""

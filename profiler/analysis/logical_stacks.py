@@ -16,7 +16,7 @@ from profiler.model.stack_table import depth_levels
 from profiler.model.symbols import SymbolizedCapture
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class LogicalStacks:
     """A prefix tree with one row per inline frame, sorted by depth (``prefix[i] < i``, -1 = outermost); the innermost frame
     of an inline chain is the innermost row.  Stacks that differ only inside one source line are one row.
@@ -53,7 +53,7 @@ class LogicalStacks:
         return rows
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _Spots:
     """The distinct chains: ``frame`` is one frame row per chain, ``chain_of_frame`` the chain of every frame."""
 
@@ -84,7 +84,7 @@ def expand(symbolized: SymbolizedCapture, keep_lines: bool = True) -> LogicalSta
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _ExpandedRows:
     """Logical rows sorted by depth.  ``physical``: the merged physical row each belongs to, ``position``: its place in the
     inline chain, 0 = outermost.  ``innermost``: per physical row, its innermost logical row."""

@@ -26,7 +26,7 @@ class PhaseScope(StrEnum):
     HOST = "host"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class PhaseSelection:
     """``admitted``: bool[samples].  ``windows_ns``: summed length of the windows, overlaps within one scope counted once.
     ``marked_samples``: samples whose own stack carries the marker; 0 means that the phase was not found."""
@@ -36,7 +36,7 @@ class PhaseSelection:
     marked_samples: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _Windows:
     """``scope``: number of the thread, process or host; times in ns, ``end_ns`` is outside the window."""
 

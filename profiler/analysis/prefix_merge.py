@@ -11,7 +11,7 @@ from profiler.analysis.level_order import Levels
 from profiler.model.arrays import Int32Column, Int64Column
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class MergedTree:
     """``prefix``, ``label``: the merged rows, sorted by depth, then by prefix, then by label.  ``row_of``: the merged row of
     each row that went in.  ``levels``: one slice of rows per depth."""

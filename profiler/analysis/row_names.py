@@ -14,7 +14,7 @@ from profiler.model.arrays import Int32Column, Int64Column
 UNKNOWN_DSO = "[unknown]"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class RowNames:
     """``name``: per logical row, the number of its name in ``names`` (distinct).  ``variant``: per logical row, which of
     ``variants`` (shown forms) it carries; ``name_of_variant`` the name each belongs to."""

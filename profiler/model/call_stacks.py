@@ -18,7 +18,7 @@ class CallFrame:
     category: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ProcessWeights:
     """Whose the self weights are, summed over the runs: one row per (stack, process) with weight, by stack, then process.
 
@@ -31,7 +31,7 @@ class ProcessWeights:
     weight: Int64Column
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class CallStacks:
     """A prefix tree over ``frames`` (see ``stack_table``: ``prefix[i] < i``, -1 = outermost) with self weights.
 

@@ -9,7 +9,7 @@ from profiler.model.quality import ReportWarning
 from profiler.model.run import CaptureInfo
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class CostTable:
     """Rows x runs, integers in the event's unit, exact.
 

@@ -16,7 +16,7 @@ class CpuMode(IntEnum):
     GUEST = 2
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class FrameTable:
     """Equal length columns.
 

@@ -26,7 +26,7 @@ class StackState(IntEnum):
     NO_USER_STACK = 4
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class SampleTable:
     """``time_ns``: perf clock.  ``thread``: row of the thread table.  ``cpu``: -1 unknown.  ``event``: row of the event
     table.  ``stack``: row of the stack table, its innermost frame.  ``weight``: in the event's unit, as recorded.

@@ -13,7 +13,7 @@ import numpy as np
 from profiler.model.arrays import Int32Column
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class StackTable:
     """``prefix``: row of the caller's stack or -1.  ``frame``: row of the frame table."""
 

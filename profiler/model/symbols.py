@@ -32,7 +32,7 @@ class Function:
     name_source: NameSource
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class InlineChains:
     """The inline chain of each of n frames, concatenated; within a chain innermost first.
 
@@ -47,7 +47,7 @@ class InlineChains:
     column: Int32Column
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class DsoSymbols:
     """The answer of a symbolizer for one DSO: chains for the offsets asked, in the order asked.
 
@@ -72,7 +72,7 @@ class DsoOutcome:
     status: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class SymbolizedCapture:
     """A capture whose frame i has chain i.  ``functions`` and ``files`` are deduplicated over all DSOs;
     ``has_debug_info`` is per frame."""

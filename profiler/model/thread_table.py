@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from profiler.model.arrays import Int32Column
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ThreadTable:
     """``pid``, ``tid``: numbers; ``process_name``: string index of the thread group leader's comm at that time;
     ``thread_name``: string index of the thread's own comm."""

@@ -29,7 +29,7 @@ _LONGEST_LEB = 4
 _ADDRESS_LIMIT = 2**62
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class CompiledRows:
     """Rows of the FDEs ``fde`` (positions in what was asked, ascending; rows of one FDE by ascending address).
 
@@ -53,7 +53,7 @@ def compile_batch(section: CallFrameSection, program: FrameProgram, offsets: Int
     return machine.rows()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _Programs:
     """n programs: ``position`` .. ``end`` in ``code``; code from link address ``start`` to ``code_end``; ``initial``: state
     set up by the CIE, int64[n, columns]; ``is_usual``: False for those that are not for this compiler."""

@@ -11,7 +11,7 @@ from symbolize.unwind.registers import RSP, WORD_BYTES
 from symbolize.unwind.stacks import StackDumps
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class DumpReader:
     """The dumps of some samples.
 

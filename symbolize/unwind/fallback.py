@@ -16,7 +16,7 @@ from symbolize.unwind.stacks import AddressMap, EndReason
 FRAME_LIMIT_BYTES = 0x4000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Unruled:
     """Frames whose address has no rule; columns of equal length.  ``dso`` is -1 for unmapped addresses."""
 
@@ -28,7 +28,7 @@ class Unruled:
     dump: DumpReader
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class PointerChain:
     """The callers found: ``is_found`` and, where it is set, their registers; elsewhere ``reason`` says why there are none."""
 

@@ -20,7 +20,7 @@ from symbolize.unwind.stacks import AddressMap, EndReason, StackDumps
 _GOING_ON = 255
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _Frames:
     """The current frame of every sample still being unwound.  ``registers``, ``known``: [k, 17].  ``is_caller``: RIP is a
     return address."""
@@ -160,7 +160,7 @@ def _canonical_frame_address(row: RuleRow, frames: _Frames, inputs: FrameInputs)
     return base + np.uint64(value % 2**64), np.ones(inputs.count, np.bool_)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _Caller:
     """Registers of the callers of ``frames`` while rules are applied; ``registers`` and ``known`` begin as copies."""
 

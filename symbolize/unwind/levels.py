@@ -10,7 +10,7 @@ from profiler.model.arrays import BoolColumn, Int32Column, Int64Column, UInt8Col
 from symbolize.unwind.stacks import EndReason, UnwoundStacks
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Level:
     """The frames at one depth (0 = innermost); columns of equal length, at most one frame per sample."""
 

@@ -30,7 +30,7 @@ _NOT_REFUSED = 255
 _POINTER_IS_SAVED = POINTER_SAVED_AT_CFA | POINTER_SAVED_AT_POINTER
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _Frames:
     """The current frame of every sample still being unwound; columns of equal length.
 
@@ -46,7 +46,7 @@ class _Frames:
     dump: DumpReader
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _Place:
     """Where the frames' code lies, by the address to look up."""
 
@@ -54,7 +54,7 @@ class _Place:
     lookup_offset: UInt64Column
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _CanonicalFrames:
     """CFA and rule row of every frame.  ``refusal``: why the CFA could not be computed (``EndReason``), or ``_NOT_REFUSED``."""
 
@@ -64,7 +64,7 @@ class _CanonicalFrames:
     refusal: UInt8Column
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _Callers:
     """The registers of the callers; ``is_readable``: the return address was in the dump."""
 

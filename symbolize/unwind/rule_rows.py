@@ -45,7 +45,7 @@ class RuleRow(NamedTuple):
     return_register: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class RuleColumns:
     """The part of the rows that the quick step uses; indexed by row.
 

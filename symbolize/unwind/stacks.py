@@ -16,7 +16,7 @@ class AddressMap(Protocol):
         """(DSO row or -1 where nothing executable was mapped, file offset), of equal length with the arguments."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class StackDumps:
     """User registers and stack dumps of n samples.
 
@@ -55,7 +55,7 @@ class EndReason(IntEnum):
     NO_REGISTERS = 6
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class UnwoundStacks:
     """m frames of n samples, grouped by sample in the order given, leaf first within a sample.
 
