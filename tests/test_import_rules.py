@@ -1,4 +1,4 @@
-"""Imports point downward only: DESIGN's layers, checked over the syntax trees of every module."""
+"""Imports point downward only: the layers, checked over the syntax trees of every module."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from profiler.model.arrays import Int16Column, Int32Column, Int64Column, UInt8Co
 
 
 class StackState(IntEnum):
-    """How much of the call stack a sample carries (DESIGN section 4).
+    """How much of the call stack a sample carries.
 
     COMPLETE: outermost frame is a thread entry and no frame can be missing.
     GAP_POSSIBLE: reaches a thread entry, but in a frame-pointer stack the innermost user frame's direct caller may be

@@ -10,7 +10,7 @@ from profiler.model.capture import Capture
 
 
 class NameSource(IntEnum):
-    """Where a function's name came from; decides how far it can be compared (DESIGN section 5)."""
+    """Where a function's name came from; decides how far it can be compared."""
 
     SYMBOL_TABLE = 0  # ELF symbol: the outermost frame of a chain
     LINKAGE_NAME = 1  # DW_AT_linkage_name of the inline frame's abstract origin
