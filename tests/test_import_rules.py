@@ -47,7 +47,7 @@ LAYERS = {
     "symbolize.symbolizer": 2,
     "reports": 1,
 }
-# Layer 1 units that may use siblings of layer 1 (DESIGN section 2), and parts of one package that belong together.
+# Layer 1 units that may use siblings of layer 1, and parts of one package that belong together.
 SIBLINGS = {
     "collectors.ingest": {"collectors.perf_data", "symbolize.unwind", "symbolize.elf"},
     "symbolize.unwind": {"symbolize.elf"},
