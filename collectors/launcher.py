@@ -79,8 +79,10 @@ def launch_recorded(request: LaunchRequest, attach: Callable[[int], RecorderType
         try:
             return gate.run(), recorder
         except BaseException:
-            gate.kill()
-            recorder.abort()
+            try:
+                gate.kill()
+            finally:
+                recorder.abort()
             raise
 
 
@@ -176,9 +178,11 @@ class _Gate:
             return
         self._signal(signal.SIGTERM)
         deadline = time.monotonic() + TERMINATE_GRACE_S
-        while time.monotonic() < deadline and not self._reap(os.WNOHANG):
-            time.sleep(0.01)
-        self._signal(signal.SIGKILL)
+        try:
+            while time.monotonic() < deadline and not self._reap(os.WNOHANG):
+                time.sleep(0.01)
+        finally:  # a second Ctrl-C shortens the wait, and must not leave the group behind
+            self._signal(signal.SIGKILL)
         if not self._is_reaped:
             self._reap(0)
         deadline = time.monotonic() + TERMINATE_GRACE_S

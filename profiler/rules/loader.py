@@ -26,6 +26,7 @@ _PATTERN_KEYS = ("function", "file", "dso", "under")
 _FLAG_KEYS = ("transparent", "passthrough", "fallback")
 _RULE_KEYS = ("category", "group", *_PATTERN_KEYS, *_FLAG_KEYS)
 _TOP_KEYS = ("extends", "rule")
+_NAMES_OF_SUMS = ("total", "(rest)")
 _BUILTIN_DIRECTORY = Path(__file__).parent
 PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 
@@ -162,6 +163,8 @@ def _text(table: _Table, key: str) -> str:
         table.fail(key, f"'{key}' must be one line")
     if key == "category" and value == OTHER:
         table.fail(key, f"'{OTHER}' is the name of what no rule takes; choose another category name")
+    if key in ("category", "group") and value in _NAMES_OF_SUMS:
+        table.fail(key, f"'{value}' is the name of a sum in the tables; choose another {key} name")
     return str(value)
 
 

@@ -179,6 +179,31 @@ def test_interrupt_ends_the_program_its_children_and_the_recorder(run: Callable[
     assert processes_of_session(recorder.pid) == []
 
 
+def test_a_second_interrupt_leaves_nothing_behind_either(run: Callable[..., LaunchRequest]) -> None:
+    recorders: list[FakeRecorder] = []
+
+    def interrupt_once_more(*_: object) -> None:
+        signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        signal.raise_signal(signal.SIGINT)
+
+    def attach_and_interrupt_twice(pid: int) -> FakeRecorder:
+        recorders.append(attach(pid))
+        signal.signal(signal.SIGALRM, interrupt_once_more)
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        return recorders[0]
+
+    with pytest.raises(KeyboardInterrupt):
+        launch_recorded(run("sh", "-c", "trap '' INT TERM; sleep 60 & sleep 60; true"), attach_and_interrupt_twice)
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    (recorder,) = recorders
+    assert recorder.aborted == [True]
+    deadline = time.monotonic() + 5
+    while processes_of_session(recorder.pid) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert processes_of_session(recorder.pid) == []
+
+
 def processes_of_session(session: int) -> list[str]:
     """Living processes whose session is ``session``, by /proc."""
     found = []
