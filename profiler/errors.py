@@ -14,6 +14,12 @@ The message is one line: what is wrong, where (file, offset, host), and the way 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from profiler.model.costs import MissingSymbols
+
 
 class SlotscopeError(Exception):
     """Base of all expected failures; ``exit_code`` is the process's exit code."""
@@ -48,7 +54,14 @@ class StoreError(SlotscopeError):
 
 
 class AnalysisError(SlotscopeError):
-    """The captures cannot answer the question, e.g. a phase that matches nothing."""
+    """The captures cannot answer the question, e.g. a phase that matches nothing.
+
+    ``missing``: files without names in which the answer may lie, heaviest first.
+    """
+
+    def __init__(self, message: str, missing: Sequence[MissingSymbols] = ()) -> None:
+        super().__init__(message)
+        self.missing = tuple(missing)
 
 
 class UsageError(SlotscopeError):

@@ -7,14 +7,14 @@ capture is in work at a time; what is kept of it is sums.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from profiler.analysis.aggregate import RunTable, merge_runs, run_tables
 from profiler.analysis.apply_symbols import apply_symbols, frames_by_dso
-from profiler.analysis.arm_quality import judge
+from profiler.analysis.arm_quality import FAIL_UNRESOLVED, judge
 from profiler.analysis.attribute import attribute
 from profiler.analysis.attributed_run import AttributedRun, attributed_run
 from profiler.analysis.cpu_coverage import coverage_warnings
@@ -23,13 +23,13 @@ from profiler.analysis.logical_stacks import LogicalStacks, expand
 from profiler.analysis.nearest_names import nearest_names
 from profiler.analysis.owners import merge_other_functions, merge_owner_cells, other_functions, owner_cells
 from profiler.analysis.phases import PhaseScope, PhaseSelection, select_phase
-from profiler.analysis.run_quality import RunQuality, run_quality
+from profiler.analysis.run_quality import NO_SYMBOL, RunQuality, run_quality
 from profiler.analysis.select_event import samples_of_event, select_event
 from profiler.analysis.stack_patterns import compile_pattern, functions_with_name, stacks_through
 from profiler.errors import AnalysisError, UsageError
 from profiler.model.arrays import BoolColumn, UInt64Column
 from profiler.model.capture import Capture
-from profiler.model.costs import ArmCosts, OtherFunction, OwnerCell
+from profiler.model.costs import ArmCosts, MissingSymbols, OtherFunction, OwnerCell
 from profiler.model.dso import Dso
 from profiler.model.quality import ReportWarning
 from profiler.model.run import CaptureInfo, RunMode
@@ -130,7 +130,8 @@ def explain_function(arm: Arm, function: str, options: AnalysisOptions, symboliz
         explained.append(explain_run(run.attributed, analysis.rule_set, pattern))
     explanations = merge_explanations(explained)
     if not explanations:
-        raise AnalysisError(f"{arm.name}: no sample has a function that matches '{function}'{_hint(function, names)}")
+        message = f"{arm.name}: no sample has a function that matches '{function}'{_hint(function, names)}"
+        raise AnalysisError(message, analysis.missing_files())
     return explanations
 
 
@@ -197,7 +198,15 @@ class _Analysis:
             names.update(function.key for function in symbolized.functions if not marked)
         if self._phase is not None and self.profiled and not marked:
             hint = _hint(self._options.phase, names)
-            raise AnalysisError(f"{self._arm.name}: no sample matches the phase '{self._options.phase}'{hint}")
+            message = f"{self._arm.name}: no sample matches the phase '{self._options.phase}'{hint}"
+            raise AnalysisError(message, self.missing_files())
+
+    def missing_files(self) -> tuple[MissingSymbols, ...]:
+        """Files that are not at hand or damaged and have a large share of all samples: none of their functions can match."""
+        of_all = _Analysis(self._arm, replace(self._options, phase="", focus="", ignore=""), self._symbolizer, None)
+        qualities = [run_quality(run.attributed) for run in of_all.runs(keep_lines=False)]
+        missing = judge(qualities, [capture.quality for capture in self.profiled]).missing
+        return tuple(entry for entry in missing if entry.reason != NO_SYMBOL and entry.share > FAIL_UNRESOLVED)
 
     def warnings(self, results: Sequence[_RunCosts]) -> tuple[ReportWarning, ...]:
         """What was left out, and filters that matched nothing."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from profiler.model.costs import ArmCosts
+from collections.abc import Sequence
+
+from profiler.model.costs import ArmCosts, MissingSymbols
 from profiler.model.quality import ReportWarning
 from profiler.model.run import CaptureInfo
 from reports.arm_report import ArmReport, owner_breakdown
@@ -91,10 +93,16 @@ def unresolved_lines(costs: ArmCosts) -> list[str]:
     if costs.quality.unresolved <= TOO_MUCH_UNRESOLVED:
         return []
     lines = [f"WARNING: {percent(costs.quality.unresolved)} of the weight has no function name; do not trust the table below."]
-    for missing in costs.missing:
-        build_id = f"build ID {missing.build_id}" if missing.build_id else "build ID not recorded"
-        reason = missing.reason.removeprefix(f"{missing.path}: ").replace(f" ({build_id})", "")
-        lines.append(f"  {percent(missing.share)} {printable(missing.path)} ({build_id}): {printable(reason)}")
+    return lines + missing_lines(costs.missing)
+
+
+def missing_lines(missing: Sequence[MissingSymbols]) -> list[str]:
+    """One line per file, with its share of the weight, build ID and reason, and one with the way out."""
+    lines = []
+    for entry in missing:
+        build_id = f"build ID {entry.build_id}" if entry.build_id else "build ID not recorded"
+        reason = entry.reason.removeprefix(f"{entry.path}: ").replace(f" ({build_id})", "")
+        lines.append(f"  {percent(entry.share)} {printable(entry.path)} ({build_id}): {printable(reason)}")
     lines.append(
         "  What to do: bring the files with these build IDs (or their debug files) to this machine and name their folder "
         "with --debug-dir, or run the report where the program was recorded."

@@ -17,6 +17,7 @@ from profiler.model.frame_table import CpuMode
 from profiler.model.sample_table import StackState
 from profiler.model.symbols import NameSource
 
+NO_SYMBOL = "no symbol covers it"
 _COMM_LENGTH = 15  # the kernel cuts names of processes to 15 bytes
 
 
@@ -119,5 +120,5 @@ def _unnamed(run: AttributedRun, is_unresolved: BoolColumn) -> tuple[UnnamedDso,
         weight = int(run.weight[loaded & stacks_through(run.stacks, is_unresolved & (dso == row))].sum())
         if weight and row >= 0:
             entry = run.symbolized.capture.dsos[row]
-            found.append(UnnamedDso(entry.path, entry.build_id.hex(), status.get(row, "") or "no symbol covers it", weight))
+            found.append(UnnamedDso(entry.path, entry.build_id.hex(), status.get(row, "") or NO_SYMBOL, weight))
     return tuple(found)

@@ -13,11 +13,14 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn, Protocol, cast
+from typing import TYPE_CHECKING, NoReturn, Protocol, cast
 
 from profiler.cli.context import STORE_VARIABLE, CliContext, default_store_directory
 from profiler.cli.streams import accept_any_text, open_missing_streams, silence
-from profiler.errors import SlotscopeError, UsageError
+from profiler.errors import AnalysisError, SlotscopeError, UsageError
+
+if TYPE_CHECKING:
+    from profiler.model.costs import MissingSymbols
 
 PROGRAM = "slotscope"
 COMMANDS = ("record", "report", "compare", "export", "explain", "rules", "list", "show", "rm", "demo")
@@ -54,7 +57,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except SlotscopeError as error:
-        return _fail(str(error), error.exit_code)
+        missing = _missing_lines(error.missing) if isinstance(error, AnalysisError) and error.missing else []
+        return _fail(str(error), error.exit_code, missing)
     except KeyboardInterrupt:
         return _fail("interrupted", EXIT_INTERRUPTED)
     except BrokenPipeError:
@@ -162,10 +166,18 @@ def _check_command(name: str) -> None:
         raise UsageError(f"no command {name!r}: {hint}")
 
 
-def _fail(message: str, code: int) -> int:
+def _missing_lines(missing: Sequence[MissingSymbols]) -> list[str]:
+    from reports.arm_lines import missing_lines
+
+    return [f"{PROGRAM}: functions of these files are not known:", *missing_lines(missing)]
+
+
+def _fail(message: str, code: int, lines_before: Sequence[str] = ()) -> int:
     from reports.plain_text import printable
 
     try:
+        for line in lines_before:
+            print(line, file=sys.stderr)
         print(f"{PROGRAM}: {'' if code == EXIT_INTERRUPTED else 'error: '}{printable(message)}", file=sys.stderr)
     except BrokenPipeError:
         silence(sys.stderr)

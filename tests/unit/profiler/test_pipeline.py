@@ -108,6 +108,18 @@ def test_a_phase_that_matches_nothing_names_what_is_near() -> None:
     with pytest.raises(AnalysisError) as raised:
         costs_of(AnalysisOptions(phase="phase::hsah"))
     assert str(raised.value).startswith("base: no sample matches the phase 'phase::hsah'; nearest names: phase::hash")
+    assert raised.value.missing == ()
+
+
+@pytest.mark.parametrize(("nameless", "listed"), [(21, ["app"]), (20, [])])
+def test_what_matches_nothing_names_the_files_without_names_when_they_weigh(nameless: int, listed: list[str]) -> None:
+    drawn = profile(text=f"weight  {nameless}  {100 - nameless}\n---\nmain  main\napp!?  plain")
+    with pytest.raises(AnalysisError) as raised:
+        costs_of(AnalysisOptions(phase="^phase::hash$"), drawn)
+    assert [(Path(entry.path).name, entry.share) for entry in raised.value.missing] == [(name, 0.21) for name in listed]
+    with pytest.raises(AnalysisError) as raised:
+        explain_function(Arm("base", [drawn.capture]), "phase::hash", AnalysisOptions(), drawn.symbols)
+    assert [Path(entry.path).name for entry in raised.value.missing] == listed
 
 
 def test_a_phase_that_some_runs_lack_is_a_warning() -> None:

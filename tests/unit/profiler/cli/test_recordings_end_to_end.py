@@ -160,6 +160,8 @@ def test_a_missing_binary_is_told_and_found_again(recordings: Path, tmp_path: Pa
     try:
         assert main(["report", str(recordings / "small-1.data")]) == 0
         shown = capsys.readouterr().out
+        assert main(["report", str(recordings / "small-1.data"), "--phase", "^phase::hash$"]) == 1
+        without_phase = capsys.readouterr().err
         assert main(["report", str(recordings / "small-1.data"), "--debug-dir", str(elsewhere)]) == 0
         found_again = capsys.readouterr().out
     finally:
@@ -168,6 +170,8 @@ def test_a_missing_binary_is_told_and_found_again(recordings: Path, tmp_path: Pa
     assert warning < shown.index("\ncategory ")
     assert re.search(rf"{re.escape(str(program))}\s+\(build\s+ID\s+{build_id[1]}\)", shown[warning:])
     assert "--debug-dir" in shown[warning:]
+    assert f"{program} (build ID {build_id[1]}): no such file\n" in without_phase
+    assert re.fullmatch(r"slotscope: error: .*no sample matches the phase.*", without_phase.splitlines()[-1])
     assert "WARNING" not in found_again
     assert "\nSHA-256 " in found_again
 
