@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from profiler.analysis.compare_replicates import Matching
 from profiler.model.costs import ArmCosts
 from profiler.model.quality import ReportWarning
-from profiler.model.run import CaptureInfo
+from profiler.model.run import CaptureInfo, RunMode
 
 # Of the weight in the program's own executable: from this part on an arm counts as having debug information.
 DEBUG_SHARE = 0.90
@@ -31,6 +31,7 @@ class _Fact:
 
 _RECORD_ALIKE = "record both arms with the same options"
 _SAME_HOST = "record both arms on one host, interleaved in one session"
+_ONE_SESSION = "record both arms in one session: slotscope record --variant A=... --variant B=..."
 
 _FACTS = (
     _Fact("rate-differs", "sampling rate", lambda info: _rate(info), _RECORD_ALIKE),
@@ -149,10 +150,17 @@ def _unpaired(baseline: ArmCosts, candidate: ArmCosts) -> ReportWarning:
             f"{baseline.name} and {candidate.name} ran on different hosts: host and build cannot be told apart",
             "swap the hosts between the arms and record again",
         )
+    if any(info.identity.mode is RunMode.IMPORTED for arm in (baseline, candidate) for info in arm.infos):
+        return ReportWarning(
+            "recorded-apart",
+            f"it is not known how {baseline.name} and {candidate.name} were recorded; "
+            "if one after the other, order and build cannot be told apart",
+            _ONE_SESSION,
+        )
     return ReportWarning(
         "recorded-apart",
         f"{baseline.name} and {candidate.name} were recorded one after the other: order and build cannot be told apart",
-        "record both arms in one session: slotscope record --variant A=... --variant B=...",
+        _ONE_SESSION,
     )
 
 

@@ -93,7 +93,12 @@ def test_separate_sessions_are_compared_by_welch_with_a_warning() -> None:
 
 def test_imported_files_are_never_paired_by_their_numbers() -> None:
     place = Place(mode=RunMode.IMPORTED)
-    assert compare(arm("a", {"x": in_ms(1, 2, 3)}, place), arm("b", {"x": in_ms(4, 6, 8)}, place)).test is Kind.WELCH
+    arms = arm("a", {"x": in_ms(1, 2, 3)}, place), arm("b", {"x": in_ms(4, 6, 8)}, place)
+    comparison = compare_arms(arms[0], [arms[1]], CompareOptions())
+    assert comparison.candidates[0].test is Kind.WELCH
+    assert [(w.code, w.message.partition(";")[0]) for w in comparison.warnings] == [
+        ("recorded-apart", "it is not known how a and b were recorded")
+    ]
 
 
 def test_runs_of_one_arm_in_one_round_are_one_replicate() -> None:
