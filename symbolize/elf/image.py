@@ -7,7 +7,6 @@ import struct
 import zlib
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,9 +15,7 @@ from profiler.model.arrays import UInt64Column
 from symbolize.elf.layout import PT_GNU_EH_FRAME, PT_LOAD, PT_NOTE, SHF_COMPRESSED, SHT_NOBITS, SHT_NOTE, read_layout
 from symbolize.elf.layout import Section as Section
 from symbolize.elf.layout import Segment as Segment
-
-if TYPE_CHECKING:
-    from symbolize.elf.symbol_table import SymbolTable
+from symbolize.elf.symbol_table import SymbolTable, parse_symbol_table
 
 NO_ADDRESS = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
 
@@ -92,8 +89,6 @@ class ElfImage:
 
     def symbol_table(self) -> SymbolTable:
         """``parse_symbol_table`` of this image, done once: the unwinder asks for it and then the symbolizer."""
-        from symbolize.elf.symbol_table import parse_symbol_table
-
         if self._symbol_table is None:
             self._symbol_table = parse_symbol_table(self)
         return self._symbol_table

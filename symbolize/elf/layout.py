@@ -7,9 +7,9 @@ memory in proportion to its size at most.  Numbers are those of the ELF-64 objec
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from profiler.errors import FormatError
 
@@ -113,6 +113,24 @@ class Layout:
     entry_address: int
     segments: tuple[tuple[int, Segment], ...]
     sections: tuple[Section, ...]
+
+
+class SectionedFile(Protocol):
+    """What symbols are read from: an ``ElfImage``, which itself hands out the symbol table.
+
+    ``sections``: by name; ``section_table``: by index.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def data(self) -> memoryview: ...
+    @property
+    def machine(self) -> int: ...
+    @property
+    def sections(self) -> Mapping[str, Section]: ...
+    @property
+    def section_table(self) -> Sequence[Section]: ...
 
 
 def read_layout(data: memoryview, name: str) -> Layout:

@@ -9,8 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from profiler.model.arrays import Int64Column
-from symbolize.elf.image import ElfImage
-from symbolize.elf.layout import EM_X86_64, SHT_DYNSYM, SHT_NOBITS, SHT_RELA, SHT_SYMTAB, Section
+from symbolize.elf.layout import EM_X86_64, SHT_DYNSYM, SHT_NOBITS, SHT_RELA, SHT_SYMTAB, Section, SectionedFile
 from symbolize.elf.symbol_records import string_at, symbol_records
 
 _RELOCATION = np.dtype([("r_offset", "<u8"), ("r_type", "<u4"), ("r_sym", "<u4"), ("r_addend", "<i8")])
@@ -20,7 +19,7 @@ _ADDRESS_LIMIT = 2**62  # beyond are no programs, only damaged files
 _LATEST_JUMP = 10  # endbr64 (4) + bnd (1) come before the jump at most; in a lazy header it stands at 6
 
 
-def plt_symbols(image: ElfImage) -> list[tuple[int, int, str]]:
+def plt_symbols(image: SectionedFile) -> list[tuple[int, int, str]]:
     """(link address, size, ``name@plt``) of every stub, ascending by section; empty for other machines than x86-64 and for
     damaged tables."""
     if image.machine != EM_X86_64 or not any(name in image.sections for name in _PLT_SECTIONS):
@@ -44,7 +43,7 @@ def plt_symbols(image: ElfImage) -> list[tuple[int, int, str]]:
     return found
 
 
-def _jump_targets(image: ElfImage, section: Section, stub_bytes: int) -> tuple[Int64Column, Int64Column]:
+def _jump_targets(image: SectionedFile, section: Section, stub_bytes: int) -> tuple[Int64Column, Int64Column]:
     """(address of the stub, address of the word it jumps through) for every stub of one section."""
     count = section.size // stub_bytes
     code = np.frombuffer(image.data, np.uint8, count * stub_bytes, section.file_offset).reshape(count, stub_bytes)
@@ -60,7 +59,7 @@ def _jump_targets(image: ElfImage, section: Section, stub_bytes: int) -> tuple[I
     return address, address + at + 6 + displacement.astype(np.int32)
 
 
-def _slot_names(image: ElfImage) -> tuple[Int64Column, list[str]]:
+def _slot_names(image: SectionedFile) -> tuple[Int64Column, list[str]]:
     """Addresses of relocated words, ascending, and the name of the symbol each one is bound to ("" = none)."""
     offsets: list[int] = []
     names: list[str] = []

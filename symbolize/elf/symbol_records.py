@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profiler.errors import FormatError
-from symbolize.elf.image import ElfImage
-from symbolize.elf.layout import SHT_NOBITS, Section
+from symbolize.elf.layout import SHT_NOBITS, Section, SectionedFile
 
 SYMBOL_RECORD = np.dtype(
     [
@@ -25,7 +24,7 @@ SYMBOL_RECORD = np.dtype(
 SymbolRecords: TypeAlias = npt.NDArray[np.void]
 
 
-def symbol_records(image: ElfImage, section: Section) -> tuple[SymbolRecords, memoryview]:
+def symbol_records(image: SectionedFile, section: Section) -> tuple[SymbolRecords, memoryview]:
     """The records of one symbol section (dtype ``SYMBOL_RECORD``) and its string table."""
     count = section.size // SYMBOL_RECORD.itemsize
     if section.file_offset + count * SYMBOL_RECORD.itemsize > len(image.data):

@@ -7,8 +7,7 @@ import re
 import numpy as np
 
 from profiler.model.arrays import BoolColumn, Int32Column, Int64Column, UInt8Column, UInt64Column
-from symbolize.elf.image import ElfImage
-from symbolize.elf.layout import SHT_DYNSYM, SHT_SYMTAB
+from symbolize.elf.layout import SHT_DYNSYM, SHT_SYMTAB, SectionedFile
 from symbolize.elf.plt import plt_symbols
 from symbolize.elf.symbol_records import SYMBOL_RECORD, SymbolRecords, string_at, symbol_records
 
@@ -71,7 +70,7 @@ class SymbolTable:
         return int(self._end[row])
 
 
-def parse_symbol_table(image: ElfImage) -> SymbolTable:
+def parse_symbol_table(image: SectionedFile) -> SymbolTable:
     """The function symbols of ``image``: ``.symtab``, else ``.dynsym``, and ``name@plt`` for the stubs of its PLT sections.
 
     Kept are STT_FUNC, STT_GNU_IFUNC and, in executable sections only, STT_NOTYPE; left out are undefined, absolute and common
@@ -98,7 +97,7 @@ def parse_symbol_table(image: ElfImage) -> SymbolTable:
     return SymbolTable(start, end, name_offset[kept], strings)
 
 
-def _raw_symbols(image: ElfImage) -> tuple[SymbolRecords, memoryview]:
+def _raw_symbols(image: SectionedFile) -> tuple[SymbolRecords, memoryview]:
     """Records and string table of ``.symtab``, else of ``.dynsym``."""
     for wanted_type in (SHT_SYMTAB, SHT_DYNSYM):
         for section in image.section_table:
@@ -107,7 +106,7 @@ def _raw_symbols(image: ElfImage) -> tuple[SymbolRecords, memoryview]:
     return np.zeros(0, SYMBOL_RECORD), memoryview(b"")
 
 
-def _wanted(image: ElfImage, records: SymbolRecords, strings: memoryview) -> BoolColumn:
+def _wanted(image: SectionedFile, records: SymbolRecords, strings: memoryview) -> BoolColumn:
     kind = records["st_info"] & 15
     section_index = records["st_shndx"]
     defined = (section_index != _SHN_UNDEF) & (section_index != _SHN_ABS) & (section_index != _SHN_COMMON)
@@ -129,7 +128,7 @@ def _characters(records: SymbolRecords, strings: memoryview, position: int) -> U
     return result
 
 
-def _in_executable_section(image: ElfImage, addresses: UInt64Column) -> BoolColumn:
+def _in_executable_section(image: SectionedFile, addresses: UInt64Column) -> BoolColumn:
     result = np.zeros(len(addresses), np.bool_)
     for section in image.section_table:
         if section.is_executable:
@@ -165,7 +164,7 @@ def _name_rank(name: str) -> tuple[int, int, str]:
     return underscores, -len(name), name
 
 
-def _ranges(image: ElfImage, start: UInt64Column, size: UInt64Column) -> tuple[UInt64Column, UInt64Column, Int64Column]:
+def _ranges(image: SectionedFile, start: UInt64Column, size: UInt64Column) -> tuple[UInt64Column, UInt64Column, Int64Column]:
     """(start, end, rows kept) of the symbols that cover at least a byte; ``start`` ascending and distinct."""
     end = start + np.minimum(size, ~start)
     unsized = np.flatnonzero(size == 0)
@@ -179,7 +178,7 @@ def _ranges(image: ElfImage, start: UInt64Column, size: UInt64Column) -> tuple[U
     return start[kept], end[kept], kept
 
 
-def _section_end(image: ElfImage, addresses: UInt64Column) -> UInt64Column:
+def _section_end(image: SectionedFile, addresses: UInt64Column) -> UInt64Column:
     result = addresses.copy()
     for section in image.section_table:
         if section.link_address:
