@@ -96,9 +96,13 @@ def _scan_words(view: memoryview) -> tuple[Int64Column, int]:
     position, end = 3, len(halves)
     starts: list[int] = []
     add = starts.append
-    while position < end:
-        add(position)
-        position += halves[position] >> 3 << 2 or end
+    try:
+        while True:  # ended by the look-up itself, which has to check the position anyway
+            size = halves[position]
+            add(position)
+            position += size >> 3 << 2 or end
+    except IndexError:
+        pass
     start = np.array(starts, np.int64) >> 2
     header = words_of(view)[start]
     size = (header >> np.uint64(48)).astype(np.int64)

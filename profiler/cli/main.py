@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, Protocol, cast
 
 from profiler.cli.context import STORE_VARIABLE, CliContext, default_store_directory
+from profiler.cli.numpy_import import import_numpy
 from profiler.cli.streams import accept_any_text, open_missing_streams, silence
 from profiler.errors import AnalysisError, SlotscopeError, UsageError
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 PROGRAM = "slotscope"
 COMMANDS = ("record", "report", "compare", "export", "explain", "rules", "list", "show", "rm", "demo")
+_READING_COMMANDS = ("report", "compare", "export", "explain")
 EXIT_INTERRUPTED = 130
 EXIT_BROKEN_PIPE = 141
 # Collections while modules are imported and tables are built find nothing: what a command makes, it keeps until it ends.
@@ -130,6 +132,8 @@ def _dispatch(arguments: list[str]) -> int:
         parsed = command_parser(overall.command).parse_args(overall.arguments)
     except _HelpShown:
         return 0
+    if overall.command in _READING_COMMANDS:
+        import_numpy()
     store = getattr(parsed, "store", None) or overall.store or default_store_directory(os.environ)
     return load_command(overall.command).run(parsed, CliContext(Path(store), sys.stdout, sys.stderr))
 
