@@ -37,6 +37,20 @@ def shorten_middle(text: str, width: int) -> str:
     return head + ELLIPSIS + tail
 
 
+def shorten_path(path: str, width: int) -> str:
+    """``path`` in at most ``width`` terminal cells: as many of its last components as fit, after ".../"."""
+    from rich.cells import cell_len
+
+    if cell_len(path) <= width:
+        return path
+    components = path.split("/")
+    for place in range(1, len(components)):
+        tail = "/".join((ELLIPSIS, *components[place:]))
+        if cell_len(tail) <= width:
+            return tail
+    return shorten_middle(components[-1], width)
+
+
 def _escaped(character: str) -> str:
     code = ord(character)
     if 0xDC80 <= code <= 0xDCFF:

@@ -10,7 +10,7 @@ from reports.arm_lines import quality_line, warning_line
 from reports.comparison_report import ComparisonReport, RowsSum, comparison_scale, metric_scale, shown_rows
 from reports.plain_text import printable, shorten_middle
 from reports.quantities import Scale, probability
-from reports.terminal_table import Column, TerminalStyle, render_table, wrap
+from reports.terminal_table import PATH_DIMENSIONS, Column, TerminalStyle, render_table, wrap
 from reports.wording import (
     Terms,
     delta_text,
@@ -31,6 +31,7 @@ _FOOTNOTES = {
     "sigma": "|difference| / its standard error",
     "apart": "no value of one arm reaches into the other's",
 }
+_EXTRA = ("sigma", "runs", "apart")
 _HEADER_WIDTH = 14
 
 
@@ -89,7 +90,14 @@ def _rows_table(report: ComparisonReport, candidate: CandidateComparison, style:
     labels = _cells([*(row.label for row in rows), "total"], rest, rest.label if rest else "")
     deltas = [delta_text(row.row, scale) for row in tested]
     columns = [
-        Column(comparison.dimension, labels, is_text=True, styles=(*("" for _ in labels[1:]), "bold")),
+        Column(
+            comparison.dimension,
+            labels,
+            is_text=True,
+            is_path=comparison.dimension in PATH_DIMENSIONS,
+            styles=(*("" for _ in labels[1:]), "bold"),
+            short_cells=_cells([*(row.name for row in rows), "total"], rest, rest.label if rest else ""),
+        ),
         *_mean_columns(report, candidate, tested, rest),
         Column(f"delta {scale.unit}".rstrip(), _cells(deltas, rest, scale.signed(rest.delta) if rest else "")),
         *_effect_columns(tested, rest),
@@ -149,7 +157,7 @@ def _effect_columns(tested: Sequence[_Tested], rest: RowsSum | None) -> list[Col
         Column("95 % interval", _cells([interval_text(row.row.delta_interval, row.scale) for row in tested], rest), keep=50),
         Column("change", _cells([relative_change(row) for row in rows], rest), keep=80),
         Column("verdict", _cells(verdicts, rest), is_word=True, styles=_cells(styles, rest)),
-        *(Column(header, _cells(cells, rest), keep) for header, keep, cells in numbers),
+        *(Column(header, _cells(cells, rest), keep, is_extra=header in _EXTRA) for header, keep, cells in numbers),
     ]
 
 

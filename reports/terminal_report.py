@@ -8,7 +8,7 @@ from reports.arm_lines import header_lines, owner_lines, unresolved_lines, warni
 from reports.arm_report import ArmReport, ReportRow, report_rows
 from reports.plain_text import printable
 from reports.quantities import Scale, count, percent
-from reports.terminal_table import Column, TerminalStyle, render_table, wrap
+from reports.terminal_table import PATH_DIMENSIONS, Column, TerminalStyle, render_table, wrap
 
 
 def render_report(report: ArmReport, style: TerminalStyle) -> str:
@@ -30,11 +30,18 @@ def _table(report: ArmReport, rows: Sequence[ReportRow], style: TerminalStyle) -
     has_totals = any(row.total_weight not in (row.self_weight, None) for row in rows)
     per_run = f"{scale.unit}/run" if report.runs > 1 else scale.unit
     columns = [
-        Column(report.dimension, (*(row.label for row in rows), "total"), is_text=True, styles=_styles(rows)),
+        Column(
+            report.dimension,
+            (*(row.label for row in rows), "total"),
+            is_text=True,
+            is_path=report.dimension in PATH_DIMENSIONS,
+            styles=_styles(rows),
+            short_cells=(*(row.name for row in rows), "total"),
+        ),
         Column(f"self {per_run}" if has_totals else per_run, _numbers(rows, runs, scale, total)),
         Column("share", (*(percent(row.share) for row in rows), percent(1.0 if report.total else 0.0)), keep=90),
         Column(f"total {per_run}", _totals(rows, runs, scale) if has_totals else ("",) * (len(rows) + 1), keep=80),
-        Column("95 % interval", (*(_share_interval(row) for row in rows), ""), keep=20),
+        Column("95 % interval", (*(_share_interval(row) for row in rows), ""), keep=20, is_extra=True),
         Column("samples", (*(count(row.samples) for row in rows), count(sum(row.samples for row in rows))), keep=40),
     ]
     return render_table(columns, style).rstrip("\n")

@@ -49,7 +49,8 @@ def _add_arms(parser: argparse.ArgumentParser) -> None:
         "--metric",
         action="append",
         metavar="NAME=SPEC",
-        help="a number from the program's output: SPEC is a regular expression with one group, or json:PATH",
+        help="a number from the program's output: SPEC is a regular expression with one group around the number, its unit "
+        "included ('took ([\\d.]+ ms)'), or json:PATH; may be repeated",
     )
     group.add_argument("--pick", choices=_PICKS, default=_PICKS[0], help="of several matches of a metric (default: mean)")
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from reports.plain_text import printable, shorten_middle, valid_utf8
+from reports.plain_text import printable, shorten_middle, shorten_path, valid_utf8
 
 
 @pytest.mark.parametrize(
@@ -47,3 +47,12 @@ def test_the_middle_goes_first() -> None:
 @given(st.text(), st.integers(1, 40))
 def test_shortened_names_fit(name: str, width: int) -> None:
     assert cell_len(shorten_middle(printable(name), width)) <= width
+
+
+def test_paths_keep_as_many_last_components_as_fit() -> None:
+    path = "/home/build/client/consensus/state/src/mod.rs:120"
+    assert shorten_path(path, len(path)) == path
+    assert shorten_path(path, 30) == ".../state/src/mod.rs:120"
+    assert shorten_path(path, 14) == ".../mod.rs:120"
+    assert shorten_path(path, 9) == "mod...120"
+    assert shorten_path("[no source] libc.so.6", 14) == "[no so....so.6"

@@ -35,6 +35,32 @@ def test_columns_go_by_priority() -> None:
     )
 
 
+def test_extra_columns_go_before_names_become_hard_to_read() -> None:
+    interval = Column("95 % interval", ("9.1 to 9.9 %", ""), keep=20, is_extra=True)
+    assert render_table((*COLUMNS[:2], interval), TerminalStyle(55)) == (
+        "name                                         self ms\n"
+        "persistent_tree::with_updated::rebuild_path  1,234.5\n"
+        "main                                             0.1\n"
+    )
+    assert "9.1 to 9.9 %" in render_table((*COLUMNS[:2], interval), TerminalStyle(56))
+
+
+def test_the_short_form_stands_where_the_whole_name_has_no_room() -> None:
+    names = Column(
+        "name", ("state::copy(std::vector<Validator> const&)", "main()"), is_text=True, short_cells=("state::copy", "main")
+    )
+    assert render_table((names, COLUMNS[1]), TerminalStyle(30)) == (
+        "name                   self ms\nstate::copy            1,234.5\nmain()                     0.1\n"
+    )
+
+
+def test_paths_are_shortened_from_the_start() -> None:
+    paths = Column("line", ("/home/build/src/work.cpp:4", "/usr/include/c++/12/map:7"), is_text=True, is_path=True)
+    assert render_table((paths, COLUMNS[1]), TerminalStyle(29)) == (
+        "line                  self ms\n.../src/work.cpp:4    1,234.5\n.../c++/12/map:7          0.1\n"
+    )
+
+
 def test_columns_that_must_stay_are_never_cut() -> None:
     lines = render_table(COLUMNS, TerminalStyle(10)).splitlines()
     assert lines[1].endswith("1,234.5")
