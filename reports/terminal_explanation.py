@@ -15,11 +15,11 @@ _SHOWN_FRAMES = 30
 def render_explanations(explanations: Sequence[Explanation], unit: str, limit: int, style: TerminalStyle) -> str:
     """One block per way in which samples came to their category, heaviest first; ``limit`` 0 = all; ends with a newline."""
     shown = explanations[:limit] if limit else explanations
-    scale = scale_for([explanation.weight for explanation in explanations], unit)
+    scale = scale_for([explanation.weight / explanation.runs for explanation in explanations], unit)
     blocks = [_block(explanation, scale, style) for explanation in shown]
     if len(shown) < len(explanations):
         rest = explanations[len(shown) :]
-        weight = scale.quantity(sum(explanation.weight for explanation in rest))
+        weight = _per_run(sum(explanation.weight for explanation in rest), rest[0].runs, scale)
         blocks.append(f"{counted(len(rest), 'more way')} with {weight} in all (--limit 0 shows them)")
     return "\n\n".join(blocks) + "\n"
 
@@ -27,8 +27,8 @@ def render_explanations(explanations: Sequence[Explanation], unit: str, limit: i
 def _block(explanation: Explanation, scale: Scale, style: TerminalStyle) -> str:
     lines = [
         wrap(
-            f"{printable(explanation.function)}: {scale.quantity(explanation.weight)}, {percent(explanation.share)}, "
-            f"{counted(explanation.samples, 'sample')}",
+            f"{printable(explanation.function)}: {_per_run(explanation.weight, explanation.runs, scale)}, "
+            f"{percent(explanation.share)}, {counted(explanation.samples, 'sample')}{_in_runs(explanation.runs)}",
             style,
         ),
         wrap(f"category {printable(explanation.category)}{_owner(explanation)}", style, "  "),
@@ -40,6 +40,14 @@ def _block(explanation: Explanation, scale: Scale, style: TerminalStyle) -> str:
     lines += ["  heaviest such stack, innermost first:"]
     lines += [wrap(function, style, "    ") for function in _cut(explanation.stack_leaf_first)]
     return "\n".join(lines)
+
+
+def _per_run(weight: int, runs: int, scale: Scale) -> str:
+    return scale.quantity(weight / runs) + (" per run" if runs > 1 else "")
+
+
+def _in_runs(runs: int) -> str:
+    return f" in {counted(runs, 'run')}" if runs > 1 else ""
 
 
 def _owner(explanation: Explanation) -> str:

@@ -46,7 +46,7 @@ def merge_explanations(runs: Sequence[RunExplanations]) -> tuple[Explanation, ..
     for run in runs:
         for explanation in run.named if has_named else run.anywhere:
             _add(found, explanation)
-    shared = (replace(entry, share=entry.weight / total if total else 0.0) for entry in found.values())
+    shared = (replace(entry, share=entry.weight / total if total else 0.0, runs=len(runs)) for entry in found.values())
     return tuple(sorted(shared, key=lambda entry: (-entry.weight, entry.function, entry.named_by, entry.rule_origin)))
 
 

@@ -40,6 +40,7 @@ def _summary_text(summary: SessionSummary, context: CliContext) -> str:
     failed = sum(1 for run in summary.runs if run.outcome.failure)
     head = f"session {summary.session}: {counted(summary.finished_rounds, 'round')}, {counted(len(summary.runs), 'run')}"
     head += f", {failed} of them failed and left out" if failed else ""
+    head += "; medians per run" if len(summary.runs) > len(summary.preparation.arms) else ""
     table = _variant_table(summary, context)
     return "\n".join([head, table.rstrip("\n"), *_next_commands(summary, context)]) + "\n"
 
@@ -53,14 +54,16 @@ def _variant_table(summary: SessionSummary, context: CliContext) -> str:
     valid = {name: [run for run in summary.runs if run.variant == name and not run.outcome.failure] for name in names}
     plain = [_of_mode(valid[name], RunMode.PLAIN) for name in names]
     profiled = [_of_mode(valid[name], RunMode.PROFILED) for name in names]
+    both = list(zip(plain, profiled, strict=True))
     columns = [
         Column("variant", tuple(names), is_text=True),
         Column("plain runs", tuple(str(len(runs)) if runs else "" for runs in plain), keep=2),
         Column("wall", tuple(_median_wall(runs) for runs in plain), keep=9),
         Column("cpu", tuple(_median_cpu(runs) for runs in plain), keep=8),
         Column("profiled runs", tuple(str(len(runs)) if runs else "" for runs in profiled), keep=3),
-        Column("wall under perf", tuple(_median_wall(runs) for runs in profiled), keep=6),
-        Column("cost", tuple(_cost(a, b) for a, b in zip(plain, profiled, strict=True)), keep=5),
+        Column("wall under perf", tuple(_median_wall(b) if not a else "" for a, b in both), keep=6),
+        Column("cpu under perf", tuple(_median_cpu(runs) for runs in profiled), keep=6),
+        Column("cost", tuple(_cost(a, b) for a, b in both), keep=5),
         Column("samples", tuple(count(sum(run.samples for run in runs)) if runs else "" for runs in profiled), keep=7),
         Column(
             "lost", tuple(count(lost) if (lost := sum(run.lost_samples for run in runs)) else "" for runs in profiled), keep=4
@@ -78,7 +81,11 @@ def _median_wall(runs: Sequence[FinishedRun]) -> str:
 
 
 def _median_cpu(runs: Sequence[FinishedRun]) -> str:
-    return _median([run.outcome.user_ns + run.outcome.system_ns for run in runs])
+    return _median([_cpu_ns(run) for run in runs])
+
+
+def _cpu_ns(run: FinishedRun) -> int:
+    return run.outcome.user_ns + run.outcome.system_ns
 
 
 def _median(values_ns: Sequence[int]) -> str:
@@ -91,10 +98,10 @@ def _median(values_ns: Sequence[int]) -> str:
 
 
 def _cost(plain: Sequence[FinishedRun], profiled: Sequence[FinishedRun]) -> str:
-    """What profiling added to the wall time of the median run."""
+    """What profiling added to the CPU time of the median run."""
     if not plain or not profiled:
         return ""
-    without, under = (statistics.median(run.outcome.wall_ns for run in runs) for runs in (plain, profiled))
+    without, under = (statistics.median(_cpu_ns(run) for run in runs) for runs in (plain, profiled))
     return f"{100 * (under / without - 1):+.1f} %" if without else ""
 
 

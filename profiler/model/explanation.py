@@ -22,7 +22,7 @@ class Explanation:
     ``rule_origin``: "file:line" of the rule, "" for ``other``.  ``rule_pattern``: its patterns, of a list the one that was
     found.  ``named_by``: function that the rule took, "" for ``other``.  ``passed_over``: frames between, innermost first;
     ``stack_leaf_first``: all functions; both of the heaviest such stack.  ``weight`` in the event's unit, ``share`` of the
-    arm's total.
+    arm's total; ``weight`` and ``samples`` are sums over ``runs`` runs.
     """
 
     function: str
@@ -36,3 +36,4 @@ class Explanation:
     weight: int
     samples: int
     share: float
+    runs: int = 1

@@ -103,7 +103,9 @@ def test_two_variants_in_turn(slotscope: Slotscope, loop: Path, tmp_path: Path) 
         assert (len(capture.samples) > 10) == (run.summary.mode is RunMode.PROFILED)
     notes = subprocess.run(["readelf", "-n", loop], capture_output=True, text=True, check=True).stdout
     assert runs[0].summary.build_id == notes.partition("Build ID: ")[2].split()[0]
-    assert f"session {session.name}: 2 rounds, 8 runs" in done.stdout
+    assert f"session {session.name}: 2 rounds, 8 runs; medians per run\n" in done.stdout
+    assert "cpu under perf" in done.stdout
+    assert "wall under perf" not in done.stdout
     assert "compare base tuned" in done.stdout
     assert "seed 7" in done.stderr
     assert "call graph dwarf,16384 (loop does not keep frame pointers)" in done.stderr

@@ -287,6 +287,15 @@ def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
     assert lines[-3:] == ["memmove", "tree", "main"]
 
 
+def test_explain_tells_the_weight_per_run_as_the_report_does(capsys: pytest.CaptureFixture[str]) -> None:
+    record({"base": [BASE, {"main/sha": 60, "main/tree/memmove": 35}]})
+    _, out, _ = slotscope(capsys, "explain", "--rules", "rules.toml", "--function", "memmove")
+    assert out.startswith("memmove: 30.0 ms per run, 30.8 %, 60 samples in 2 runs\n")
+    _, table, _ = slotscope(capsys, "report", "--rules", "rules.toml")
+    assert "\ncopying " in table
+    assert next(line for line in table.splitlines() if line.startswith("copying")).split()[1:3] == ["30.0", "30.8"]
+
+
 def test_explain_what_no_rule_takes(capsys: pytest.CaptureFixture[str]) -> None:
     record({"base": [BASE]})
     _, out, _ = slotscope(capsys, "explain", "--rules", "rules.toml", "--function", "^odd$")
