@@ -116,7 +116,14 @@ def _next_commands(summary: SessionSummary, context: CliContext) -> list[str]:
     option = f" --phase {shlex.quote(phase)}" if phase else ""
     if not any(run.samples for run in summary.runs):
         return [f"next: {program} show {summary.session}"]
-    lines = [f"next: {program} report {names[0]}{option}"]
+    selectors = [_selector(name) for name in names]
+    lines = [f"next: {program} report {selectors[0]}{option}"]
     if len(names) > 1:
-        lines.append(f"      {program} compare {' '.join(names)}{option}")
+        lines.append(f"      {program} compare {' '.join(selectors)}{option}")
     return lines
+
+
+def _selector(name: str) -> str:
+    from profiler.store.selectors import may_be_files
+
+    return f"variant:{name}" if may_be_files(name) else name

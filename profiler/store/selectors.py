@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 LAST = "last"
 _LABEL = re.compile(r"([^=/:*?\[\]]+)=(.+)", re.DOTALL)
 _KINDS = ("variant", "session", "file")
+_ELF_MAGIC = b"\x7fELF"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,11 @@ def resolve(selector: str, store: Store | None) -> Selection:
         raise UsageError(f"{selector!r} is ambiguous: write {options}")
     selection = next(iter(found.values()))()
     return replace(selection, label=label) if label else selection
+
+
+def may_be_files(name: str) -> bool:
+    """Whether files have this name, so that a variant of the same name needs ``variant:`` before it."""
+    return bool(_files(name)) and not _is_program(name)
 
 
 def resolve_session(selector: str, store: Store) -> SessionTarget:
@@ -132,7 +138,8 @@ def _candidates(selector: str, store: Store | None) -> dict[str, Callable[[], Se
     if store is not None and kind in ("", "variant") and (runs := store.runs(variant=name)):
         latest = max(store.sessions(), key=lambda session: _age_rank(session, runs))
         found["variant"] = lambda: _of_session(latest, name, store)
-    if kind in ("", "file") and not (kind == "" and name == LAST and found) and (files := _files(name)):
+    is_known = kind == "" and bool(found)
+    if kind in ("", "file") and not (is_known and (name == LAST or _is_program(name))) and (files := _files(name)):
         found["file"] = lambda: Selection(_file_label(name), (), files)
     return found
 
@@ -165,6 +172,17 @@ def _of_session(session: StoredSession, variant: str, store: Store) -> Selection
     chosen = tuple(sorted(whole or runs, key=lambda run: (run.summary.position, run.key.number)))
     check_uniform(name, (run.summary for run in chosen))
     return Selection(name, chosen, ())
+
+
+def _is_program(name: str) -> bool:
+    """A variant is often recorded beside the program that it is named after, which is no recording."""
+    try:
+        if not Path(name).is_file():
+            return False
+        with Path(name).open("rb") as stream:
+            return stream.read(len(_ELF_MAGIC)) == _ELF_MAGIC
+    except (OSError, ValueError):
+        return False
 
 
 def _files(name: str) -> tuple[Path, ...]:

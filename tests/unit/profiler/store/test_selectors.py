@@ -10,7 +10,7 @@ import pytest
 from profiler.errors import UsageError
 from profiler.model.run import RunMode
 from profiler.store.records import SessionStart
-from profiler.store.selectors import Selection, resolve, resolve_session
+from profiler.store.selectors import Selection, may_be_files, resolve, resolve_session
 from profiler.store.store import Store, open_store
 from support.sample_captures import plain_capture, run_info
 
@@ -109,6 +109,19 @@ def test_name_of_a_variant_and_of_a_file_is_ambiguous(store: Store) -> None:
         resolve("base", store)
     assert resolve("file:base", store).files == (Path("base"),)
     assert resolve("variant:base", store).files == ()
+
+
+def test_a_variant_beside_the_program_that_it_is_named_after(store: Store) -> None:
+    session_of(store, 1, "base")
+    Path("base").write_bytes(Path("/proc/self/exe").read_bytes()[:64])
+    chosen = resolve("base", store)
+    assert (chosen.files, len(chosen.runs)) == ((), len(resolve("variant:base", store).runs))
+    assert resolve("file:base", store).files == (Path("base"),)
+    assert resolve("base", None).files == (Path("base"),)
+    assert not may_be_files("base")
+    Path("directory").mkdir()
+    Path("directory", "perf.data").write_text("x")
+    assert [may_be_files(name) for name in ("absent", "directory")] == [False, True]
 
 
 @pytest.mark.parametrize(
