@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from profiler.model.costs import ArmCosts, MissingSymbols
@@ -54,7 +55,10 @@ def phase_line(costs: ArmCosts) -> str:
         mean_ns = sum(windows_ns) / len(windows_ns)
         scale = scale_for([mean_ns], "ns")
         text += f": {scale.quantity(mean_ns)} of wall time" + (" per run" if len(windows_ns) > 1 else "")
-        own = [f"{printable(name)} {scale.quantity(value)}" for name, value in duration_metrics(costs.infos)]
+        own = [
+            f"{printable(name)} {scale.quantity(value)}{_times(costs.infos, name)}"
+            for name, value in duration_metrics(costs.infos)
+        ]
         text += f"; the program reports {', '.join(own)}" if own else ""
     return text
 
@@ -67,6 +71,15 @@ def duration_metrics(infos: tuple[CaptureInfo, ...]) -> list[tuple[str, float]]:
             if metric.unit == "ns":
                 values.setdefault(metric.name, []).append(metric.value)
     return [(name, sum(found) / len(found)) for name, found in values.items()]
+
+
+def _times(infos: tuple[CaptureInfo, ...], name: str) -> str:
+    """How often a run reports a metric of which one value was picked; nothing where the picked one is the sum."""
+    metrics = [metric for info in infos for metric in info.outcome.metrics if metric.name == name]
+    counts = {len(metric.values) for metric in metrics if not math.isclose(metric.value, sum(metric.values))}
+    if not counts or counts == {0}:
+        return ""
+    return f" ({counts.pop()} times per run)" if len(counts) == 1 else " (several times per run)"
 
 
 def quality_line(costs: ArmCosts) -> str:

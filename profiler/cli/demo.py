@@ -19,7 +19,7 @@ from profiler.cli.context import CliContext
 from profiler.errors import CaptureError, SlotscopeError
 
 NAME = "demo"
-HELP = "Build two variants of an example program, record and compare them, write the report"
+HELP = "Build, record and compare two variants of an example program"
 
 _CHECKOUT = Path(__file__).resolve().parent.parent.parent
 _WORKLOAD = Path("tests", "workloads", "epoch_cpp")

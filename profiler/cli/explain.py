@@ -15,7 +15,11 @@ DEFAULT_LIMIT = 10
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("selector", nargs="?", default="last", metavar="SELECTOR", help="the runs (default: last)")
     parser.add_argument(
-        "--function", required=True, type=regex_argument, metavar="REGEX", help="functions to explain, innermost in a stack"
+        "--function",
+        required=True,
+        type=regex_argument,
+        metavar="REGEX",
+        help="functions to explain: on the way from the innermost frame to the one that a rule took",
     )
     parser.add_argument(
         "--limit",

@@ -32,8 +32,9 @@ EXIT_BROKEN_PIPE = 141
 _GARBAGE_THRESHOLD = 100_000
 
 _DESCRIPTION = (
-    "Where the CPU time of a native program went, and which part of it a build change bought back. "
-    "A SELECTOR names runs: `last`, a variant, SESSION/NAME, a file, a directory, a quoted glob, or LABEL=SELECTOR."
+    "Where the CPU time of a native program went, and which part of it a build\n"
+    "change bought back. A SELECTOR names runs: `last`, a variant, SESSION/NAME,\n"
+    "a file, a directory, a quoted glob, or LABEL=SELECTOR."
 )
 
 

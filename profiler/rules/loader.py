@@ -114,7 +114,8 @@ def _load(name: str) -> RuleFile:
     path = Path(name)
     if not (path.suffix == ".toml" or "/" in name or path.is_file()):
         known = builtin_names()
-        raise UsageError(f"unknown rule set '{name}'{_nearest(name, known)}; built-in are {', '.join(known)}, or give a file")
+        hint = _did_you_mean(name, known)
+        raise UsageError(f"unknown rule set '{name}'{hint}; built-in are {', '.join(known)}, or give a file")
     try:
         text = path.read_bytes().decode("utf-8")
     except UnicodeDecodeError as error:
@@ -242,7 +243,11 @@ def _top_line(text: str, key: str) -> int:
 
 
 def _nearest(name: str, known: Sequence[str]) -> str:
+    return _did_you_mean(name, known) or f" (known: {', '.join(known)})"
+
+
+def _did_you_mean(name: str, known: Sequence[str]) -> str:
     import difflib
 
     close = difflib.get_close_matches(name, known, n=1)
-    return f", did you mean '{close[0]}'?" if close else f" (known: {', '.join(known)})"
+    return f", did you mean '{close[0]}'?" if close else ""

@@ -85,6 +85,24 @@ def test_several_runs_show_means_and_the_program_s_own_figures() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("metrics", "shown"),
+    [
+        ((Metric("epoch", 30 * MS, "ns", (20 * MS, 40 * MS)),) * 2, "epoch 30.0 ms (2 times per run)"),
+        ((Metric("epoch", 60 * MS, "ns", (20 * MS, 40 * MS)),) * 2, "epoch 60.0 ms"),
+        ((Metric("epoch", 30 * MS, "ns", (30 * MS,)),) * 2, "epoch 30.0 ms"),
+        (
+            (Metric("epoch", 30 * MS, "ns", (20 * MS, 40 * MS)), Metric("epoch", 30 * MS, "ns", (30 * MS,) * 3)),
+            "epoch 30.0 ms (several times per run)",
+        ),
+    ],
+)
+def test_a_metric_found_several_times_in_a_run_is_no_total(metrics: tuple[Metric, ...], shown: str) -> None:
+    infos = tuple(run_info(metrics=(metric,)) for metric in metrics)
+    costs = arm_costs([cost_table({"other": [1, 1]})], infos=infos, phase="p", phase_windows_ns=[60 * MS, 60 * MS])
+    assert f"; the program reports {shown}\n" in render_report(ArmReport(costs, "category", no_intervals()), TerminalStyle(120))
+
+
 def test_runs_without_perf_are_the_headline_times() -> None:
     outcomes = (RunOutcome(wall_ns=90 * MS, user_ns=70 * MS, system_ns=10 * MS), RunOutcome(wall_ns=110 * MS, user_ns=80 * MS))
     plain = tuple(replace(run_info(mode=RunMode.PLAIN), outcome=outcome) for outcome in outcomes)
