@@ -25,7 +25,6 @@ from reports.wording import (
     verdict_text,
 )
 
-DEFAULT_ROWS = 8
 _DETAILS_WRAPPER = 200  # characters that a folded section takes beside its content
 
 

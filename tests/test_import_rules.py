@@ -47,8 +47,9 @@ LAYERS = {
     "symbolize.symbolizer": 2,
     "reports": 1,
 }
-# Layer 1 units that may use siblings of layer 1, and parts of one package that belong together.
+# Units that may use siblings of their layer: errors that carry values, and parts of one package that belong together.
 SIBLINGS = {
+    "profiler.errors": {"profiler.model"},
     "collectors.ingest": {"collectors.perf_data", "symbolize.unwind", "symbolize.elf"},
     "symbolize.unwind": {"symbolize.elf"},
     "symbolize.dwarf": {"symbolize.elf"},
@@ -60,7 +61,6 @@ SIBLINGS = {
         "symbolize.source_origin",
     },
     "symbolize.function_key": {"symbolize.demangle", "symbolize.name_scanner"},
-    "symbolize.demangle": {"symbolize.function_key"},
 }
 
 

@@ -31,10 +31,6 @@ def joined(outer: FrameLists, inner: FrameLists) -> FrameLists:
     return FrameLists(codes, start)
 
 
-def empty_lists(count: int) -> FrameLists:
-    return FrameLists(np.zeros(0, np.int32), np.zeros(count + 1, np.int64))
-
-
 def replaced_where_empty(lists: FrameLists, codes: Int32Column) -> FrameLists:
     """The lists, where the empty ones hold the one frame of ``codes`` (one per sample)."""
     is_empty = lists.lengths == 0

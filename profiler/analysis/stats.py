@@ -52,13 +52,7 @@ class Moments:
 
 def paired_t(baseline: FloatColumn, candidate: FloatColumn) -> TTest:
     """Paired t over the last axis: baseline[..., i] and candidate[..., i] belong to one block; at least 2 blocks."""
-    exponent = common_exponent(baseline, candidate)
-    return _one_sample(candidate - baseline, exponent)
-
-
-def one_sample_t(differences: FloatColumn) -> TTest:
-    """Is the mean over the last axis zero?  For differences made within each process instance; at least 2 of them."""
-    return _one_sample(differences, common_exponent(differences))
+    return _one_sample(candidate - baseline, common_exponent(baseline, candidate))
 
 
 def welch_t(baseline: FloatColumn, candidate: FloatColumn) -> TTest:

@@ -9,6 +9,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from profiler.cli.options import regex_argument
 from profiler.errors import UsageError
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def _add_perf(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--frequency", type=int, default=1999, metavar="HZ", help="samples per second of CPU (default: 1999)")
     group.add_argument("--event", default="auto", metavar="E", help="perf event (default: auto = cpu-clock, in nanoseconds)")
-    group.add_argument("--phase", type=_regex, default="", metavar="RE", help="functions of the phase that matters")
+    group.add_argument("--phase", type=regex_argument, default="", metavar="RE", help="functions of the phase that matters")
     group.add_argument("--keep-raw", action="store_true", help="keep perf's recordings beside the captures")
 
 
@@ -148,11 +149,3 @@ def parse_cpus(text: str) -> frozenset[int]:
             raise UsageError(f"--cpus {text!r}: expected numbers and ranges such as 0-3,8")
         cpus.update(range(first, last + 1))
     return frozenset(cpus)
-
-
-def _regex(text: str) -> str:
-    try:
-        re.compile(text)
-    except re.error as error:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a regular expression: {error}") from error
-    return text

@@ -53,11 +53,6 @@ def frame(version: int, head: bytes, sections: Sequence[bytes]) -> bytes:
     return body + _digest(body)
 
 
-def is_capture(start: bytes) -> bool:
-    """Whether a file that starts so is a capture container (of any version)."""
-    return start.startswith(MAGIC)
-
-
 def read_preamble(data: memoryview, name: str) -> Preamble:
     """Checks magic and that the head lies inside the file; the version is for the caller to judge."""
     if len(data) < _PREAMBLE.size or bytes(data[: len(MAGIC)]) != MAGIC:

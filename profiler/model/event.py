@@ -16,7 +16,3 @@ class Event:
     unit: str
     frequency_hz: int
     period: int
-
-    @property
-    def is_time(self) -> bool:
-        return self.unit == "ns"

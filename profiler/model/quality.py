@@ -6,15 +6,6 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class DsoCount:
-    """A count of one DSO's frames or weight; ``build_id`` lower-case hex."""
-
-    path: str
-    build_id: str
-    count: int
-
-
-@dataclass(frozen=True, slots=True)
 class CaptureQuality:
     """Counts made while ingesting one recording.
 

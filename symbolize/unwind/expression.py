@@ -130,24 +130,22 @@ def _operate(code: bytes, position: int, inputs: FrameInputs, stack: list[UInt64
         addend, position = uleb128(code, position)
         stack.append(stack.pop() + np.uint64(addend % 2**64))
     elif operation in (_DEREF, _DEREF_SIZE):
-        position = _dereference(code, position, operation == _DEREF_SIZE, inputs, stack, readable)
+        size = 8
+        if operation == _DEREF_SIZE:
+            size, position = code[position], position + 1
+        readable &= _dereference(size, inputs, stack)
     elif operation != _NOP:
         position = _push_or_reorder(code, position, operation, inputs.count, stack)
     return position
 
 
-def _dereference(
-    code: bytes, position: int, has_size: bool, inputs: FrameInputs, stack: list[UInt64Column], readable: BoolColumn
-) -> int:
-    size = 8
-    if has_size:
-        size, position = code[position], position + 1
-    value, is_readable = inputs.memory(stack.pop())
-    readable &= is_readable
+def _dereference(size: int, inputs: FrameInputs, stack: list[UInt64Column]) -> BoolColumn:
+    """Replace the address on top by the ``size`` bytes there; which of them could be read."""
     if size not in (1, 2, 4, 8):
         raise UnsupportedExpressionError(f"read of {size} bytes")
+    value, is_readable = inputs.memory(stack.pop())
     stack.append(value & np.uint64(2 ** (8 * size) - 1))
-    return position
+    return is_readable
 
 
 def _push_or_reorder(code: bytes, position: int, operation: int, count: int, stack: list[UInt64Column]) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from profiler.model.costs import ArmCosts, ArmQuality, CostTable
-from profiler.model.run import CaptureInfo, HostFacts, Metric, PerfSettings, RunIdentity, RunMode, RunOutcome
+from profiler.model.run import CaptureInfo, Metric, RunIdentity, RunMode, RunOutcome
 
 PERIOD_NS = 1_000_000
 
@@ -104,6 +104,3 @@ def with_times(runs: Sequence[CaptureInfo], wall_ns: Sequence[int], **metrics: S
         )
         for index, (info, wall) in enumerate(zip(runs, wall_ns, strict=True))
     )
-
-
-__all__ = ["GOOD_QUALITY", "PERIOD_NS", "HostFacts", "PerfSettings", "Place", "arm", "cost_table", "infos", "with_times"]

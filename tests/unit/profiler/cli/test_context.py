@@ -8,11 +8,7 @@ from pathlib import Path
 import pytest
 
 from profiler.cli.context import CliContext, default_store_directory, existing_store, terminal_style
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
+from support.terminal_streams import Terminal
 
 
 def context(stdout: io.StringIO, store: Path = Path("no-store-here")) -> CliContext:

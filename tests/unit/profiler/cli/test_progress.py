@@ -5,19 +5,7 @@ from __future__ import annotations
 import io
 
 from profiler.cli.progress import SlowProgress
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now_s = 100.0
-
-    def __call__(self) -> float:
-        return self.now_s
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
+from support.terminal_streams import Clock, Terminal
 
 
 def test_quick_work_is_silent() -> None:

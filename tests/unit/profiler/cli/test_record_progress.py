@@ -14,6 +14,7 @@ from profiler.experiment.progress import FinishedRun, SessionSummary
 from profiler.experiment.schedule import Schedule, ScheduledRun, make_schedule
 from profiler.model.run import HostFacts, Metric, PerfSettings, ProgramFacts, RunMode, RunOutcome
 from profiler.store.records import SessionState
+from support.terminal_streams import Clock, Terminal
 
 PLAN = RecordPlan(("prog",), (Variant("base"),), seed=42, runs=2)
 SETTINGS = PerfSettings("cpu-clock", 1999, 0, "dwarf", "libc.so.6 does not keep frame pointers", 16384)
@@ -22,18 +23,6 @@ PREPARATION = Preparation(PLAN, (ARM,), HostFacts(), ())
 SCHEDULE = make_schedule(1, 2, 0, PLAN.profile, PLAN.seed)
 PLAIN, PROFILED = ScheduledRun(0, RunMode.PLAIN, 0, 0), ScheduledRun(0, RunMode.PROFILED, 0, 1)
 OUTCOME = RunOutcome(wall_ns=2_500_000_000, user_ns=2_000_000_000, system_ns=400_000_000)
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-class Clock:
-    now_s = 100.0
-
-    def __call__(self) -> float:
-        return self.now_s
 
 
 def session(stream: io.StringIO, clock: Clock, schedule: Schedule = SCHEDULE) -> RecordingLines:
