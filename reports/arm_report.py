@@ -61,7 +61,7 @@ class ReportRow:
 
 def report_rows(report: ArmReport, with_empty_other: bool = True) -> tuple[ReportRow, ...]:
     """Heaviest first.  With a limit, the rows beyond it become one row "other rows (n)"; the category ``other`` is always a
-    row of its own, by default even when it is empty."""
+    row of its own, by default even when it is empty.  A single row beyond the limit is shown itself."""
     rows = _all_rows(report)
     if with_empty_other and report.dimension == "category" and all(row.name != OTHER for row in rows):
         rows.append(ReportRow(OTHER, OTHER, 0, 0, 0.0, None, 0))
@@ -69,7 +69,7 @@ def report_rows(report: ArmReport, with_empty_other: bool = True) -> tuple[Repor
         return tuple(rows)
     kept = [row for place, row in enumerate(rows) if place < report.limit or _is_other(report, row)]
     left_out = [row for place, row in enumerate(rows) if place >= report.limit and not _is_other(report, row)]
-    return (*kept, _summed(left_out, report.total)) if left_out else tuple(kept)
+    return (*kept, _summed(left_out, report.total)) if len(left_out) > 1 else tuple(rows)
 
 
 def owner_breakdown(report: ArmReport) -> list[tuple[str, int, list[tuple[str, int]]]]:

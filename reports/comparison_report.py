@@ -30,8 +30,9 @@ class RowsSum:
 
 
 def shown_rows(candidate: CandidateComparison, limit: int) -> tuple[tuple[ComparisonRow, ...], RowsSum | None]:
-    """The first ``limit`` rows and the sum of the others, which is None when nothing was left out."""
-    if not limit or len(candidate.rows) <= limit:
+    """The first ``limit`` rows and the sum of the others, which is None when nothing was left out.  A single row beyond the
+    limit is shown: its sum would take the same line and say less."""
+    if not limit or len(candidate.rows) <= limit + 1:
         return candidate.rows, None
     rest = candidate.rows[limit:]
     summed = RowsSum(

@@ -94,6 +94,7 @@ def test_a_limit_sums_up_the_rest() -> None:
     lines = text.split("\n\n")[1].splitlines()
     assert [line.split()[0] for line in lines] == ["category", "SHA-256", "other", "total"]
     assert shown_rows(result.candidates[0], 0) == (result.candidates[0].rows, None)
+    assert shown_rows(result.candidates[0], 2) == (result.candidates[0].rows, None)
 
 
 def test_one_run_per_arm_still_prints_the_difference() -> None:

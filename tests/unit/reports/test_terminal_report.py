@@ -154,6 +154,8 @@ def test_a_limit_sums_up_the_rest_but_never_other() -> None:
         ("a", 50, 50), ("b", 20, 20), ("other", 5, 5), ("other rows (2)", 25, 25),
     ]  # fmt: skip
     assert sum(row.self_weight for row in rows) == 100 * MS
+    one_more = report_rows(ArmReport(arm_costs([table]), "category", no_intervals(), limit=3))
+    assert [row.name for row in one_more] == ["a", "b", "c", "d", "other"]
 
 
 def test_other_is_printed_even_when_it_is_empty() -> None:
