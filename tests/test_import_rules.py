@@ -129,3 +129,18 @@ def test_every_module_has_a_layer() -> None:
 
 def test_package_initialisers_import_nothing() -> None:
     assert [name for name, path in modules() if path.name == "__init__.py" and imports_of(path)] == []
+
+
+def caught_names(path: Path) -> set[str]:
+    handlers = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ExceptHandler)]
+    return {node.id for each in handlers if each.type for node in ast.walk(each.type) if isinstance(node, ast.Name)}
+
+
+def test_only_the_console_script_catches_every_expected_error() -> None:
+    assert [name for name, path in modules() if "SlotscopeError" in caught_names(path)] == ["profiler.cli.main"]
+
+
+def test_unexpected_errors_are_caught_nowhere() -> None:
+    handlers = [(name, node) for name, path in modules() for node in ast.walk(ast.parse(path.read_text()))]
+    assert [name for name, node in handlers if isinstance(node, ast.ExceptHandler) and node.type is None] == []
+    assert [name for name, path in modules() if "Exception" in caught_names(path)] == []
