@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
@@ -13,6 +14,7 @@ from collectors.perf_data.reader import open_recording
 from profiler.errors import FormatError
 from profiler.model.arrays import UInt64Column
 from profiler.model.capture import Capture
+from profiler.model.dso import DsoKind
 from profiler.model.run import CaptureInfo, RunIdentity, RunMode
 
 
@@ -42,13 +44,35 @@ def read_recording(path: Path, info: CaptureInfo | None, locator: Locator) -> Ca
         index = recording.index()
         kernel = _LazyKernelNames(locator, kernel_identity(recording.features, index.side_band))
         environment = IngestEnvironment(images=locator, kernel=kernel)
-        return ingest_indexed(recording, index, info or imported_info(path), environment)
+        capture = ingest_indexed(recording, index, info or imported_info(path), environment)
+    return capture if info is None else with_build_ids(capture, locator)
+
+
+def with_build_ids(capture: Capture, locator: Locator) -> Capture:
+    """``capture``, whose run has just ended, with the build IDs that perf left out: it keeps those of files that a sample fell
+    into, not of those that only called.  Files that were changed since the run began are left as they are."""
+    started_ns = datetime.fromisoformat(capture.info.started_at).timestamp() * 1e9 if capture.info.started_at else 0.0
+    is_used = set(capture.frames.dso.tolist())
+    dsos = list(capture.dsos)
+    for row, dso in enumerate(dsos):
+        if dso.kind == DsoKind.FILE and not dso.build_id and row in is_used and _is_unchanged(Path(dso.path), started_ns):
+            image = locator.image(dso)
+            dsos[row] = replace(dso, build_id=bytes(image.build_id)) if image is not None else dso
+    return replace(capture, dsos=tuple(dsos))
+
+
+def _is_unchanged(path: Path, since_ns: float) -> bool:
+    try:
+        return path.stat().st_mtime_ns < since_ns
+    except OSError:
+        return False
 
 
 def imported_info(path: Path) -> CaptureInfo:
     """Identity of a run that is known only by its file."""
     identity = RunIdentity(session="file", variant=path.stem, round=0, mode=RunMode.IMPORTED)
-    return replace(CaptureInfo(identity), source=str(path))
+    changed_at = datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat() if path.exists() else ""
+    return replace(CaptureInfo(identity), source=str(path), source_changed_at=changed_at)
 
 
 class _LazyKernelNames:

@@ -14,14 +14,15 @@ import numpy as np
 
 from profiler.analysis.aggregate import RunTable, merge_runs, run_tables
 from profiler.analysis.apply_symbols import apply_symbols, frames_by_dso
-from profiler.analysis.arm_quality import FAIL_UNRESOLVED, judge
+from profiler.analysis.arm_quality import FAIL_UNRESOLVED, QualityVerdict, judge
 from profiler.analysis.attribute import attribute
 from profiler.analysis.attributed_run import AttributedRun, attributed_run
-from profiler.analysis.cpu_coverage import coverage_warnings
+from profiler.analysis.cpu_coverage import coverage_findings
 from profiler.analysis.focus import focused
 from profiler.analysis.logical_stacks import LogicalStacks, expand
 from profiler.analysis.nearest_names import nearest_names
 from profiler.analysis.owners import merge_other_functions, merge_owner_cells, other_functions, owner_cells
+from profiler.analysis.phase_findings import Unproven, phase_findings, unproven_weight
 from profiler.analysis.phases import PhaseScope, PhaseSelection, select_phase
 from profiler.analysis.run_quality import NO_SYMBOL, RunQuality, run_quality
 from profiler.analysis.select_event import samples_of_event, select_event
@@ -82,8 +83,7 @@ def arm_costs(arm: Arm, options: AnalysisOptions, symbolizer: Symbolizer, progre
     analysis = _Analysis(arm, options, symbolizer, progress)
     keep_lines = "line" in options.dimensions
     results = [_costs_of_run(run, options) for run in analysis.runs(keep_lines)]
-    recordings = [capture.quality for capture in analysis.profiled]
-    verdict = judge([result.quality for result in results], recordings)
+    verdict = analysis.verdict(results)
     windows = [result.windows_ns for result in results]
     return ArmCosts(
         name=arm.name,
@@ -151,6 +151,7 @@ class _RunCosts:
     quality: RunQuality
     windows_ns: int
     marked_samples: int
+    unproven: Unproven
 
 
 def _costs_of_run(run: _AnalysedRun, options: AnalysisOptions) -> _RunCosts:
@@ -161,6 +162,7 @@ def _costs_of_run(run: _AnalysedRun, options: AnalysisOptions) -> _RunCosts:
         quality=run_quality(run.attributed),
         windows_ns=run.phase.windows_ns if run.phase else 0,
         marked_samples=run.phase.marked_samples if run.phase else 0,
+        unproven=unproven_weight(run.attributed, run.phase),
     )
 
 
@@ -208,6 +210,17 @@ class _Analysis:
         missing = judge(qualities, [capture.quality for capture in self.profiled]).missing
         return tuple(entry for entry in missing if entry.reason != NO_SYMBOL and entry.share > FAIL_UNRESOLVED)
 
+    def verdict(self, results: Sequence[_RunCosts]) -> QualityVerdict:
+        """How far the costs can be trusted."""
+        qualities = [result.quality for result in results]
+        weight = sum(quality.weight for quality in qualities)
+        call_graphs = {capture.info.perf.call_graph for capture in self.profiled}
+        more = [
+            *coverage_findings(self._arm.name, self.profiled, self.event),
+            *phase_findings(self._arm.name, [result.unproven for result in results], weight, call_graphs),
+        ]
+        return judge(qualities, [capture.quality for capture in self.profiled], call_graphs, more)
+
     def warnings(self, results: Sequence[_RunCosts]) -> tuple[ReportWarning, ...]:
         """What was left out, and filters that matched nothing."""
         found = []
@@ -224,7 +237,6 @@ class _Analysis:
             message = f"{self._arm.name}: no sample passes --focus '{self._options.focus}' --ignore '{self._options.ignore}'"
             found.append(ReportWarning("empty-focus", message, "look for the name in report --by function"))
         notes = sorted({note for capture in self.profiled for note in capture.quality.notes})
-        found += coverage_warnings(self._arm.name, self.profiled, self.event)
         return (*found, *(ReportWarning("recording", f"{self._arm.name}: {note}") for note in notes))
 
     def _select_phase(self, symbolized: SymbolizedCapture, stacks: LogicalStacks) -> PhaseSelection | None:

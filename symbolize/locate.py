@@ -11,6 +11,7 @@ from pathlib import Path
 
 from profiler.errors import FormatError
 from profiler.model.dso import Dso, DsoKind
+from profiler.model.symbols import NO_CAVEATS, FileCaveats
 from symbolize.elf.image import ElfImage, gnu_build_id, parse_image
 from symbolize.kallsyms import KernelSymbols
 from symbolize.kernel_cache import KernelSymbolCache, KernelSymbolsOnDemand, read_kallsyms
@@ -37,6 +38,7 @@ class LocatedBinary:
     image: ElfImage | None
     debug_image: ElfImage | None
     status: str
+    caveats: FileCaveats = NO_CAVEATS
 
 
 class Locator:
@@ -49,7 +51,8 @@ class Locator:
         self._kernels: dict[tuple[bytes, str, int], KernelSymbolsOnDemand | KernelSymbols | None] = {}
 
     def locate(self, dso: Dso) -> LocatedBinary:
-        """The files of ``dso``.  A file counts only if it has the recorded build ID, or none was recorded."""
+        """The files of ``dso``.  A file counts only if it has the recorded build ID; where none was recorded any counts, with
+        the caveat that it is not verified."""
         key = (dso.path, dso.build_id, dso.kind)
         if key not in self._located:
             self._located[key] = self._find(dso)
@@ -74,10 +77,13 @@ class Locator:
         image, status = self._find_binary(dso)
         if image is None:
             return LocatedBinary(None, self._debug_file_by_build_id(dso.build_id), status)
+        caveats = (
+            NO_CAVEATS if dso.build_id else FileCaveats(unverified=image.name, changed_ns=_changed_ns(Path(image.name)))
+        )
         if _has_symbols(image) and image.has_debug_info():
-            return LocatedBinary(image, None, "")
+            return LocatedBinary(image, None, "", caveats)
         debug_image, status = self._find_debug_file(image)
-        return LocatedBinary(image, debug_image, status)
+        return LocatedBinary(image, debug_image, status, caveats)
 
     def _find_vdso(self, dso: Dso) -> LocatedBinary:
         own = own_vdso()
@@ -238,6 +244,14 @@ def _open(path: Path) -> tuple[ElfImage | None, str]:
         return None, f"{path}: {error.strerror}"
     except FormatError as error:
         return None, str(error)
+
+
+def _changed_ns(path: Path) -> int:
+    """When the file's content was last changed, in ns since 1970; 0 = not known."""
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 def _has_symbols(image: ElfImage) -> bool:

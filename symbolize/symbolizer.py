@@ -53,7 +53,7 @@ class Symbolizer:
         stored = self._load_functions(dso, located.image.build_id)
         answer = resolve_chains(names, offsets, addresses, self._memo)
         self._store_functions(located.image.build_id, stored, answer.functions)
-        return replace(answer, status=located.status or damage)
+        return replace(answer, status=located.status or damage, caveats=located.caveats)
 
     def _tables(self, dso: Dso, located: LocatedBinary) -> tuple[tuple[SymbolTable, ...], str]:
         """(symbol tables of the debug file and the binary, "" or what is wrong with them)."""

@@ -53,7 +53,7 @@ def ingest(recording: Recording, info: CaptureInfo, environment: IngestEnvironme
 
 def ingest_indexed(recording: Recording, index: RecordIndex, info: CaptureInfo, environment: IngestEnvironment) -> Capture:
     """``ingest`` for a recording whose first pass is done."""
-    tables = ingest_tables(recording, index.side_band, environment.images.image)
+    tables = ingest_tables(recording, index.side_band, environment.images.image, info.program)
     program_start = _program_start(index.side_band) if info.identity.mode is RunMode.PROFILED else None
     columns = _sample_columns(recording, index, ChunkIngest(recording, tables, program_start))
     nodes, leaves = tables.stacks.finish(columns.node)

@@ -11,9 +11,11 @@ from collectors.ingest.places import Places
 from collectors.ingest.quality_counts import IngestCounts
 from collectors.ingest.stack_builder import StackBuilder
 from collectors.ingest.thread_names import StringTable, ThreadNumbers
+from collectors.perf_data.features import BuildIdEntry
 from collectors.perf_data.reader import Recording
 from collectors.perf_data.side_band import SideBand
 from profiler.model.dso import Dso
+from profiler.model.run import ProgramFacts
 from symbolize.elf.image import ElfImage
 from symbolize.unwind.unwinder import Unwinder
 
@@ -35,9 +37,11 @@ class IngestTables:
     counts: IngestCounts
 
 
-def ingest_tables(recording: Recording, side_band: SideBand, image: Callable[[Dso], ElfImage | None]) -> IngestTables:
-    """Tables for a recording; ``image`` finds the binary of a DSO."""
-    dsos = DsoTable(recording.features.build_ids)
+def ingest_tables(
+    recording: Recording, side_band: SideBand, image: Callable[[Dso], ElfImage | None], program: ProgramFacts
+) -> IngestTables:
+    """Tables for a recording; ``image`` finds the binary of a DSO.  ``program``: what was known of the executable before."""
+    dsos = DsoTable([*_build_ids_known_before(program), *recording.features.build_ids])
     spaces = build_address_spaces(side_band, dsos)
 
     def image_of(row: int) -> ElfImage | None:
@@ -55,6 +59,11 @@ def ingest_tables(recording: Recording, side_band: SideBand, image: Callable[[Ds
         strings=StringTable(),
         counts=IngestCounts(),
     )
+
+
+def _build_ids_known_before(program: ProgramFacts) -> list[BuildIdEntry]:
+    """perf reads the build IDs of its header when the program has ended: by then its file may be gone, or be another build."""
+    return [BuildIdEntry(program.path, bytes.fromhex(program.build_id), False)] if program.path and program.build_id else []
 
 
 _ARCHITECTURES_32_BIT = ("i386", "i486", "i586", "i686", "armv", "mips", "ppc")

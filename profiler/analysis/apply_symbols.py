@@ -10,7 +10,7 @@ import numpy as np
 from profiler.model.arrays import BoolColumn, Int32Column, UInt8Column
 from profiler.model.capture import Capture
 from profiler.model.dso import Dso, DsoKind
-from profiler.model.symbols import DsoOutcome, DsoSymbols, Function, InlineChains, NameSource, SymbolizedCapture
+from profiler.model.symbols import NO_CAVEATS, DsoOutcome, DsoSymbols, Function, InlineChains, NameSource, SymbolizedCapture
 
 KeyOfName = Callable[[str], tuple[str, str]]
 """(key, trait key) of a function's shown or linkage name."""
@@ -158,7 +158,8 @@ def _outcomes(
         count, nameless = int(in_dso.sum()), int((in_dso & unresolved).sum())
         if count:
             status = answers[row].status if row in answers else (_reason(dso) if nameless else "")
-            outcomes.append(DsoOutcome(row, count, nameless, status))
+            caveats = answers[row].caveats if row in answers else NO_CAVEATS
+            outcomes.append(DsoOutcome(row, count, nameless, status, caveats))
     return tuple(outcomes)
 
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from profiler.analysis.findings import WARN, Finding
 from profiler.analysis.select_event import samples_of_event
 from profiler.model.capture import Capture
 from profiler.model.event import Event
-from profiler.model.quality import ReportWarning
 from profiler.model.run import RunMode
 
 LEAST_COVERED = 0.9
@@ -22,8 +22,8 @@ _DEVIATIONS = 5.0
 _CLOCKS = ("cpu-clock", "task-clock")
 
 
-def coverage_warnings(arm: str, captures: Sequence[Capture], event: Event) -> tuple[ReportWarning, ...]:
-    """A warning when the profiled runs' samples of ``event``, phase and filters aside, hold clearly less than their CPU time.
+def coverage_findings(arm: str, captures: Sequence[Capture], event: Event) -> tuple[Finding, ...]:
+    """A finding when the profiled runs' samples of ``event``, phase and filters aside, hold clearly less than their CPU time.
 
     Only for recordings of whole programs whose resource usage is known, and for clocks.  A clock of user space alone is held
     against the time in user space.
@@ -48,4 +48,4 @@ def coverage_warnings(arm: str, captures: Sequence[Capture], event: Event) -> tu
     advice = (
         "threads and children shorter than a sampling period are not seen: raise --frequency; lower it when samples are lost"
     )
-    return (ReportWarning("cpu-time-unseen", message, advice),)
+    return (Finding(WARN, "cpu-time-unseen", message, advice),)

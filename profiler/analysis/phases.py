@@ -29,11 +29,13 @@ class PhaseScope(StrEnum):
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class PhaseSelection:
     """``admitted``: bool[samples].  ``windows_ns``: summed length of the windows, overlaps within one scope counted once.
-    ``marked_samples``: samples whose own stack carries the marker; 0 means that the phase was not found."""
+    ``marked_samples``: samples whose own stack carries the marker; 0 means that the phase was not found.  ``unproven``:
+    bool[samples], in a window of their own thread without the marker, with a stack that is too incomplete to end it."""
 
     admitted: BoolColumn
     windows_ns: int
     marked_samples: int
+    unproven: BoolColumn
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -60,7 +62,8 @@ def select_phase(capture: Capture, is_marked: BoolColumn, scope: PhaseScope) -> 
     scopes = _scope_numbers(capture, thread, scope)
     windows = _merged(_windows(thread[order], samples.time_ns[order], scopes[order], inside_sorted))
     admitted = inside if scope is PhaseScope.THREAD else inside | _covered(windows, scopes, samples.time_ns)
-    return PhaseSelection(admitted, int((windows.end_ns - windows.start_ns).sum()), int(is_marked.sum()))
+    windows_ns = int((windows.end_ns - windows.start_ns).sum())
+    return PhaseSelection(admitted, windows_ns, int(is_marked.sum()), inside & ~is_marked)
 
 
 def _thread_numbers(capture: Capture) -> Int64Column:

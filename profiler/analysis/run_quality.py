@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
 import numpy as np
 
 from profiler.analysis.attributed_run import AttributedRun
 from profiler.analysis.exact_sums import sums_by_group
 from profiler.analysis.stack_patterns import stacks_through
-from profiler.model.arrays import BoolColumn, distinct
+from profiler.model.arrays import BoolColumn, Int32Column, distinct
 from profiler.model.capture import Capture
 from profiler.model.dso import Dso, DsoKind
 from profiler.model.frame_table import CpuMode
+from profiler.model.run import CaptureInfo
 from profiler.model.sample_table import StackState
-from profiler.model.symbols import NameSource
+from profiler.model.symbols import NO_CAVEATS, FileCaveats, NameSource
 
 NO_SYMBOL = "no symbol covers it"
 _COMM_LENGTH = 15  # the kernel cuts names of processes to 15 bytes
@@ -28,6 +30,25 @@ class UnnamedDso:
     path: str
     build_id: str
     reason: str
+    weight: int
+
+
+@dataclass(frozen=True, slots=True)
+class DoubtfulFile:
+    """A file that named frames and has caveats.  ``weight`` of the samples with a frame in it, ``own`` of those whose innermost
+    frame is; ``is_newer``: it was changed after the recording."""
+
+    caveats: FileCaveats
+    is_newer: bool
+    weight: int
+    own: int
+
+
+@dataclass(frozen=True, slots=True)
+class UnwindingEnd:
+    """``weight`` of the rootless samples whose outermost frame is in this DSO."""
+
+    path: str
     weight: int
 
 
@@ -47,6 +68,8 @@ class RunQuality:
     partial: int
     heaviest_sample: int
     unnamed: tuple[UnnamedDso, ...]
+    doubtful: tuple[DoubtfulFile, ...] = ()
+    rootless_in: tuple[UnwindingEnd, ...] = ()
 
 
 def run_quality(run: AttributedRun) -> RunQuality:
@@ -70,6 +93,8 @@ def run_quality(run: AttributedRun) -> RunQuality:
         partial=int(run.weight[source[self_row] == NameSource.PARTIAL].sum()),
         heaviest_sample=int(sample_weight.max(initial=0)),
         unnamed=_unnamed(run, source == NameSource.UNRESOLVED),
+        doubtful=_doubtful(run),
+        rootless_in=_rootless_in(run),
     )
 
 
@@ -122,3 +147,46 @@ def _unnamed(run: AttributedRun, is_unresolved: BoolColumn) -> tuple[UnnamedDso,
             entry = run.symbolized.capture.dsos[row]
             found.append(UnnamedDso(entry.path, entry.build_id.hex(), status.get(row, "") or NO_SYMBOL, weight))
     return tuple(found)
+
+
+def _doubtful(run: AttributedRun) -> tuple[DoubtfulFile, ...]:
+    capture = run.symbolized.capture
+    dso = run.stacks.places.dso[run.stacks.place]
+    recorded_ns = _recorded_ns(capture.info)
+    found = []
+    for outcome in run.symbolized.outcomes:
+        caveats = outcome.caveats
+        if caveats != NO_CAVEATS:
+            is_in = dso == outcome.dso
+            weight, own = (int(run.weight[rows].sum()) for rows in (stacks_through(run.stacks, is_in), is_in))
+            is_newer = bool(caveats.unverified and recorded_ns and caveats.changed_ns > recorded_ns)
+            found.append(DoubtfulFile(caveats, is_newer, weight, own))
+    return tuple(found)
+
+
+def _recorded_ns(info: CaptureInfo) -> int:
+    """When the run began or, for an imported one, by when it was over, in ns since 1970; 0 = not known."""
+    stamp = info.started_at or info.source_changed_at
+    try:
+        return int(datetime.fromisoformat(stamp).timestamp() * 1e9) if stamp else 0
+    except ValueError:
+        return 0
+
+
+def _rootless_in(run: AttributedRun) -> tuple[UnwindingEnd, ...]:
+    capture = run.symbolized.capture
+    chosen = run.admitted & (capture.samples.state == StackState.ROOTLESS)
+    if not chosen.any():
+        return ()
+    outermost = _outermost(capture.stacks.prefix, capture.samples.stack[chosen])
+    dso = capture.frames.dso[capture.stacks.frame[outermost]]
+    weight = sums_by_group(np.maximum(dso, 0), capture.samples.weight[chosen], len(capture.dsos))
+    return tuple(UnwindingEnd(capture.dsos[row].path, int(weight[row])) for row in np.flatnonzero(weight).tolist())
+
+
+def _outermost(prefix: Int32Column, stack: Int32Column) -> Int32Column:
+    """The row of each stack's outermost frame."""
+    rows = stack.copy()
+    while len(inner := np.flatnonzero(prefix[rows] >= 0)):
+        rows[inner] = prefix[rows[inner]]
+    return rows

@@ -48,6 +48,8 @@ class ProcessExecutor:
     def execute(self, session: str, scheduled: ScheduledRun, arm: PreparedArm) -> Capture:
         self.raw_recording.unlink(missing_ok=True)
         plan = self.preparation.plan
+        # The command that comes before a run may build the program: what is said of it is asked afterwards.
+        failure = run_before(plan.before)
         info = CaptureInfo(
             identity=RunIdentity(session, arm.name, scheduled.round, scheduled.mode, scheduled.position),
             host=self.preparation.host,
@@ -58,7 +60,6 @@ class ProcessExecutor:
             phase=plan.phase,
             inputs=self.preparation.inputs,
         )
-        failure = run_before(plan.before)
         if failure:
             return empty_capture(replace(info, outcome=RunOutcome(failure=failure)))
         if plan.drop_caches:

@@ -115,7 +115,8 @@ class InputFile:
 class CaptureInfo:
     """Everything that identifies and explains a run.  ``source`` is the file for imported captures; ``started_at`` an ISO
     8601 UTC time stamp; ``command`` the argument list as run; ``phase`` the default phase asked for at recording;
-    ``inputs`` the files named as the program's inputs."""
+    ``inputs`` the files named as the program's inputs; ``source_changed_at`` when ``source`` was last written, as
+    ``started_at``: the recording was over by then."""
 
     identity: RunIdentity
     host: HostFacts = field(default_factory=HostFacts)
@@ -128,3 +129,4 @@ class CaptureInfo:
     source: str = ""
     phase: str = ""
     inputs: tuple[InputFile, ...] = ()
+    source_changed_at: str = ""

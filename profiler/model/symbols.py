@@ -47,6 +47,22 @@ class InlineChains:
     column: Int32Column
 
 
+@dataclass(frozen=True, slots=True)
+class FileCaveats:
+    """Why the names of a file that was used may be wrong or too few.
+
+    ``unverified``: path of the file when the recording holds no build ID to check it by, else ""; ``changed_ns``: when that
+    file was last changed, in ns since 1970.  ``incomplete``: "" or one line, which part of its debug information is missing.
+    """
+
+    unverified: str = ""
+    changed_ns: int = 0
+    incomplete: str = ""
+
+
+NO_CAVEATS = FileCaveats()
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class DsoSymbols:
     """The answer of a symbolizer for one DSO: chains for the offsets asked, in the order asked.
@@ -60,6 +76,7 @@ class DsoSymbols:
     chains: InlineChains
     has_debug_info: UInt8Column
     status: str
+    caveats: FileCaveats = NO_CAVEATS
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +87,7 @@ class DsoOutcome:
     frames: int
     unresolved: int
     status: str
+    caveats: FileCaveats = NO_CAVEATS
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from collectors.ingest.frame_builder import KernelNames
-from collectors.recording_file import read_recording
+from collectors.recording_file import read_recording, with_build_ids
 from profiler.errors import FormatError
 from profiler.model.arrays import UInt64Column
-from profiler.model.dso import Dso
+from profiler.model.capture import empty_capture
+from profiler.model.dso import Dso, DsoKind
+from profiler.model.frame_table import FrameTable
 from profiler.model.run import CaptureInfo, RunIdentity, RunMode
 from support import perf_data_writer as writer
+from support.elf_programs import compile_program, load_image
 from support.perf_data_writer import RecordingWriter, Sample
+from symbolize.locate import Locator
 
 KERNEL_CODE = 0xFFFFFFFF81000000
 
@@ -56,6 +64,7 @@ def test_identity_from_the_file_name(tmp_path: Path) -> None:
     identity = capture.info.identity
     assert (identity.session, identity.variant, identity.round, identity.mode) == ("file", "fast build", 0, RunMode.IMPORTED)
     assert capture.info.source == str(path)
+    assert datetime.fromisoformat(capture.info.source_changed_at).timestamp() == pytest.approx(path.stat().st_mtime, abs=1e-3)
     assert capture.info.host.kernel == "6.1.0-x"
 
 
@@ -85,3 +94,23 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     empty.touch()
     with pytest.raises(FormatError, match="empty file"):
         read_recording(empty, None, OneKernel())
+
+
+def test_build_ids_that_perf_left_out(tmp_path: Path) -> None:
+    """perf keeps those of files that a sample fell into; files that were changed since the run began are not trusted."""
+    program = compile_program(tmp_path, "caller.c", "int main(void) { return 0; }", ["-O1"])
+    os.utime(program, (1_700_000_000, 1_700_000_000))
+    used, unused = Dso(str(program), b"", DsoKind.FILE), Dso("/bin/unused", b"", DsoKind.FILE)
+    gone, known = Dso("/bin/gone", b"", DsoKind.FILE), Dso(str(program), b"\x01" * 20, DsoKind.FILE)
+    frames = FrameTable(
+        np.array([0, 2, 3], np.int32),
+        np.zeros(3, np.uint64),
+        np.zeros(3, np.bool_),
+        np.zeros(3, np.uint8),
+        np.zeros(3, np.int32),
+    )
+    for started_at, found in (("2023-11-15T00:00:00+00:00", load_image(program).build_id), ("2023-11-14T00:00:00+00:00", b"")):
+        info = CaptureInfo(RunIdentity("s", "v", 0, RunMode.PROFILED), started_at=started_at)
+        capture = replace(empty_capture(info), dsos=(used, unused, gone, known), frames=frames)
+        completed = with_build_ids(capture, Locator())
+        assert [dso.build_id for dso in completed.dsos] == [found, b"", b"", b"\x01" * 20]

@@ -130,6 +130,46 @@ def test_a_phase_that_some_runs_lack_is_a_warning() -> None:
     assert costs.tables["category"].total.tolist() == [110, 0]
 
 
+OPEN_PHASE = """
+time    0       10           20      30       40
+weight  1       50           {outside}       1000     10000
+state   ok      {state}      {state}         ok       ok
+---
+        main    main         main    main     main
+        .       phase::hash  work    work     .
+"""
+
+
+@pytest.mark.parametrize(
+    ("state", "outside", "is_open"),
+    [
+        ("rootless", 950, True),  # the phase has 50 of its 1000
+        ("truncated", 3, True),  # 3 of 53 are more than 5 %
+        ("rootless", 2, False),  # 2 of 52 are not
+        ("gap", 17, True),  # 17 of 67 are more than 25 %
+        ("gap", 16, False),
+        ("ok", 950, False),
+    ],
+)
+def test_a_phase_whose_end_no_stack_shows(state: str, outside: int, is_open: bool) -> None:
+    costs = costs_of(AnalysisOptions(phase="^phase::hash$"), profile(text=OPEN_PHASE.format(state=state, outside=outside)))
+    warnings = [warning for warning in costs.warnings if warning.code == "phase-open"]
+    assert len(warnings) == is_open
+    if is_open:
+        assert f"{100 * outside / (50 + outside):.1f} %" in warnings[0].message
+        assert warnings[0].advice == "record with --call-graph dwarf"
+        assert costs.quality.status != "ok"
+
+
+def test_cpu_time_that_no_sample_shows_is_part_of_the_verdict() -> None:
+    drawn = profile_from_text("\n".join(["weight" + "  10" * 200, "---", "  ".join(["main"] * 200)]), info_of())
+    seen = costs_of(AnalysisOptions(), drawn)
+    assert seen.quality.status == "ok"
+    info = info_of(outcome=RunOutcome(user_ns=4000))
+    unseen = arm_costs(Arm("base", [replace(drawn.capture, info=info)]), AnalysisOptions(), drawn.symbols)
+    assert (unseen.quality.status, [w.code for w in unseen.warnings]) == ("warn", ["cpu-time-unseen"])
+
+
 def test_focus_and_ignore() -> None:
     assert categories(costs_of(AnalysisOptions(focus="^phase::", ignore="memmove"))) == {"SHA-256": [10]}
     costs = costs_of(AnalysisOptions(focus="absent"))

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from profiler.model.dso import Dso, DsoKind
+from profiler.model.symbols import NO_CAVEATS, FileCaveats
 from support.elf_programs import compile_program, load_image, tool_output
 from symbolize.elf.symbol_table import parse_symbol_table
 from symbolize.kallsyms import parse_kallsyms
@@ -62,6 +63,13 @@ def test_recorded_path_with_and_without_build_id(locator: Locator, program: Path
         assert found.image is not None
         assert (found.image.build_id, found.debug_image, found.status) == (build_id, None, "")
     assert locator.locate(file_dso(program)) is locator.locate(file_dso(program))
+
+
+def test_a_file_that_no_build_id_vouches_for_is_used_with_a_caveat(locator: Locator, program: Path) -> None:
+    os.utime(program, ns=(5, 1_700_000_000_000_000_007))
+    assert locator.locate(file_dso(program)).caveats == FileCaveats(str(program), 1_700_000_000_000_000_007)
+    assert locator.locate(file_dso(program, load_image(program).build_id)).caveats == NO_CAVEATS
+    assert locator.locate(file_dso(program.with_name("gone"))).caveats == NO_CAVEATS
 
 
 def test_another_build_is_refused_and_both_ids_are_named(locator: Locator, program: Path) -> None:

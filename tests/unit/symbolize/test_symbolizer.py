@@ -144,3 +144,12 @@ def test_stripped_binary_says_so(tmp_path: Path) -> None:
     symbols = Symbolizer(Locator(), None).symbolize(recorded(program), offsets, np.zeros(1, np.bool_))
     assert "stripped" in symbols.status
     assert symbols.functions[0].name_source == NameSource.UNRESOLVED
+
+
+def test_names_of_an_unverified_file_say_so(tmp_path: Path) -> None:
+    program = compile_program(tmp_path, "bare.c", "int main(void) { return 0; }", ["-O1", "-Wl,--build-id=none"])
+    start, _ = symbol(program, "main")
+    symbols = Symbolizer(Locator(), None).symbolize(recorded(program), offsets_of(program, start), np.array([False]))
+    assert names(symbols) == ["main"]
+    assert (symbols.status, symbols.caveats.unverified) == ("", str(program))
+    assert symbols.caveats.changed_ns == program.stat().st_mtime_ns

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ from profiler.model.arrays import UInt64Column
 from profiler.model.capture import Capture
 from profiler.model.dso import Dso, DsoKind
 from profiler.model.frame_table import CpuMode
-from profiler.model.run import CaptureInfo, HostFacts, RunIdentity, RunMode
+from profiler.model.run import CaptureInfo, HostFacts, ProgramFacts, RunIdentity, RunMode
 from profiler.model.sample_table import StackState
 from support import perf_data_writer as writer
 from support.perf_data_writer import EventSpec, RecordingWriter, Sample
@@ -220,6 +220,49 @@ def test_threads_by_name_and_time() -> None:
         (-1, ":-1", ":-1"),
     ]
     assert len(capture.threads) == 9
+
+
+@pytest.mark.parametrize(("before", "is_noted"), [(2, False), (3, True)])
+def test_a_few_samples_of_the_launcher_are_worth_no_note(before: int, is_noted: bool) -> None:
+    """2 of 100 kept samples are 2 %, 3 are more."""
+    content = RecordingWriter()
+    content.comm(10, 10, b"launcher", time=1)
+    content.mmap2(10, 0x400000, 0x1000, 0, b"/bin/launcher", time=1)
+    for time in range(2, 2 + before):
+        content.sample(Sample(ip=0x400010, time=time, chain=(USER, 0x400010)))
+    content.comm(10, 10, b"prog", time=10, is_exec=True)
+    content.mmap2(10, 0x400000, 0x1000, 0, b"/bin/prog", time=11)
+    for time in range(20, 120):
+        content.sample(Sample(ip=0x400010, time=time, chain=(USER, 0x400010)))
+    capture = ingested(content, RunMode.PROFILED)
+    assert len(capture.samples) == 100
+    noted = f"{before} samples from before the program started were left out" in capture.quality.notes
+    assert noted == is_noted
+
+
+@pytest.mark.parametrize(
+    ("mapped_id", "header_id", "known_id", "expected"),
+    [
+        (b"", b"", b"\x0a" * 20, b"\x0a" * 20),  # the program's file was gone when perf wrote its header
+        (b"", b"\x0b" * 20, b"\x0a" * 20, b"\x0a" * 20),  # another build lay there by then
+        (b"\x0c" * 20, b"\x0b" * 20, b"\x0a" * 20, b"\x0c" * 20),  # what the kernel saw is certain
+        (b"", b"\x0b" * 20, b"", b"\x0b" * 20),
+        (b"", b"", b"", b""),
+    ],
+)
+def test_build_id_of_the_program(mapped_id: bytes, header_id: bytes, known_id: bytes, expected: bytes) -> None:
+    content = RecordingWriter(features={2: writer.build_id_entry(b"/bin/prog", header_id)} if header_id else {})
+    content.comm(10, 10, b"prog", time=1)
+    content.mmap2(10, 0x400000, 0x1000, 0, b"/bin/prog", time=1, build_id=mapped_id)
+    content.mmap2(10, 0x500000, 0x1000, 0, b"/bin/other", time=1)
+    content.sample(Sample(ip=0x400010, time=5, chain=(USER, 0x400010, 0x500010)))
+    recording = open_recording(io.BytesIO(content.build()), "test.data")
+    known = replace(info(RunMode.PROFILED), program=ProgramFacts(path="/bin/prog", build_id=known_id.hex()))
+    capture = ingest(recording, known, IngestEnvironment(NoImages(), None))
+    assert {dso.path: dso.build_id for dso in capture.dsos if dso.kind == DsoKind.FILE} == {
+        "/bin/prog": expected,
+        "/bin/other": b"",
+    }
 
 
 def test_samples_from_before_the_programs_own_exec() -> None:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
 from profiler.analysis.arm_quality import QualityVerdict, judge
-from profiler.analysis.run_quality import RunQuality, UnnamedDso, own_executable, run_quality
+from profiler.analysis.findings import Finding
+from profiler.analysis.run_quality import DoubtfulFile, RunQuality, UnnamedDso, UnwindingEnd, own_executable, run_quality
 from profiler.model.capture import empty_capture
 from profiler.model.costs import MissingSymbols
 from profiler.model.dso import Dso, DsoKind
 from profiler.model.quality import CaptureQuality
 from profiler.model.run import ProgramFacts
 from profiler.model.sample_table import StackState
+from profiler.model.symbols import NO_CAVEATS, FileCaveats
 from support.attribution import attributed, rules
 from support.profile_from_text import info_of, profile_from_text
 
@@ -134,6 +137,79 @@ def test_thresholds(changes: dict[str, object], status: str, expected: list[str]
     assert found.quality.status == status
     assert codes(found) == expected
     assert all(warning.advice for warning in found.warnings)
+
+
+CHANGED = datetime(2026, 1, 1, 12, 0, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("times", "is_newer"),
+    [
+        ({"started_at": "2026-01-01T12:00:00.500+00:00"}, True),
+        ({"started_at": "2026-01-01T12:00:02.000+00:00"}, False),
+        ({"source_changed_at": "2026-01-01T12:00:00+00:00"}, True),
+        ({"source_changed_at": "2026-01-01T12:00:01.500000+00:00"}, False),
+        ({}, False),
+    ],
+)
+def test_a_file_changed_after_the_recording(times: dict[str, str], is_newer: bool) -> None:
+    drawn = profile_from_text(
+        "weight  30  40  5\n---\nmain  main  main\nlibc.so!memmove  libc.so!call  work\n.  work  .", info_of(**times)
+    ).symbolized()
+    caveats = FileCaveats("/bin/libc.so", int(CHANGED.timestamp()) * 10**9)
+    outcomes = tuple(
+        replace(each, caveats=caveats if drawn.capture.dsos[each.dso].path == "/bin/libc.so" else NO_CAVEATS)
+        for each in drawn.outcomes
+    )
+    found = run_quality(attributed(replace(drawn, outcomes=outcomes), RULES))
+    assert found.doubtful == (DoubtfulFile(caveats, is_newer, 70, 30),)
+
+
+def test_unverified_names_are_a_warning_with_their_share_over_all_runs() -> None:
+    def judged(*files: DoubtfulFile) -> QualityVerdict:
+        return judge([replace(GOOD, doubtful=(file,)) for file in files], [])
+
+    def doubtful(own: int, is_newer: bool = False) -> DoubtfulFile:
+        return DoubtfulFile(FileCaveats("/bin/app", 1), is_newer, 1000, own)
+
+    found = judged(doubtful(300), doubtful(100))
+    assert (found.quality.status, codes(found)) == ("warn", ["unverified-names"])
+    assert found.warnings[0].message == "build ID not recorded: names of /bin/app are not verified (20.0 % of the weight)"
+    assert "--build-id" in found.warnings[0].advice
+    assert codes(judged(doubtful(0), doubtful(1))) == []  # it only calls, and 1 of 2000 is too little
+    found = judged(doubtful(0), doubtful(0, is_newer=True))
+    assert "(100.0 % of the weight); the file was changed after the recording" in found.warnings[0].message
+    assert codes(judge([replace(GOOD, weight=0, heaviest_sample=0, doubtful=(doubtful(0),))], [])) == []
+
+
+def test_where_unwinding_ended() -> None:
+    text = """
+weight  1            10             100                1000
+state   rootless     rootless       rootless           ok
+---
+        main         libjit.so!a    libjit.so!b        main
+        work         main           .                  work
+        [kernel]!x   .              .                  .
+"""
+    found = run_quality(attributed(profile_from_text(text).symbolized(), RULES))
+    assert set(found.rootless_in) == {UnwindingEnd("/bin/app", 1), UnwindingEnd("/bin/libjit.so", 110)}
+
+
+def test_advice_for_rootless_stacks_depends_on_how_they_were_recorded() -> None:
+    ends = tuple(UnwindingEnd(f"/lib/{name}", weight) for name, weight in (("a", 1), ("b", 40), ("c", 20), ("d", 10)))
+    run = replace(GOOD, by_state=(900, 0, 100, 0, 0), rootless_in=ends)
+    (pointers,) = judge([run], [], {"fp"}).warnings
+    assert pointers.advice == "build with frame pointers, or record with --call-graph dwarf"
+    (dumps,) = judge([run], [], {"dwarf"}).warnings
+    assert dumps.advice.startswith("unwinding ended in /lib/b, /lib/c, /lib/d: ")
+    assert "--call-graph" not in dumps.advice
+    (mixed,) = judge([run], [], {"dwarf", "fp"}).warnings
+    assert mixed.advice == pointers.advice
+
+
+def test_what_was_found_elsewhere_counts_too() -> None:
+    found = judge([GOOD], [], (), [Finding("warn", "cpu-time-unseen", "message", "advice")])
+    assert (found.quality.status, codes(found)) == ("warn", ["cpu-time-unseen"])
 
 
 def test_one_lost_sample_fails_the_arm_and_is_counted() -> None:
