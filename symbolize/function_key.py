@@ -54,6 +54,11 @@ def function_key(linkage_or_shown_name: str) -> FunctionKey:
     key, trait_key = _canonical(shown)
     if is_mangled and trait_key and _is_for_all_types(linkage_or_shown_name, key):
         key = trait_key
+    return FunctionKey(_settled(key), trait_key)
+
+
+def _settled(key: str) -> str:
+    """The key whose key is itself.  Text that gets shorter settles for certain; other text is given up after some rounds."""
     rounds = 0
     while rounds < _MOST_ROUNDS:
         again, _ = _canonical(key)
@@ -61,7 +66,7 @@ def function_key(linkage_or_shown_name: str) -> FunctionKey:
             break
         rounds += len(again) >= len(key)
         key = again
-    return FunctionKey(key, trait_key)
+    return key
 
 
 def _is_for_all_types(linkage_name: str, key: str) -> bool:

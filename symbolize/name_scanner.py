@@ -13,6 +13,9 @@ _WORD_OPERATORS = re.compile(r' (?:new|delete)(?:\[\])?(?!\w)| co_await(?!\w)|""
 _CLOSING = {"<": ">", "(": ")", "[": "]", "{": "}"}
 # What may follow the parameter list of the last component of a C++ name.
 _QUALIFIERS = re.compile(r"(?: ?(?:const|volatile|&&?|noexcept|restrict|requires .*)|\[abi:\w+\])*$", re.DOTALL)
+# The same of an enclosing function.
+_INNER_QUALIFIERS = re.compile(r"(?: (?:const|volatile)| ?&&?)*")
+_PARENTHESES = re.compile(r"[()]")
 _POINTER = re.compile(r"\((?:[\w:]+::)?[*&]+(?: ?const\b)? ?")
 _LAMBDA_NAME = re.compile(r"'(lambda|unnamed|block-literal)\d*'")
 _LIFETIME = re.compile(r"'\w+ ")
@@ -80,12 +83,13 @@ class _Scanner:
         if word is not None:
             self._replace(word.end(), "operator" + word[0])
             return
-        for candidate in _operator_candidates(self._text, start):
-            self._replace(start + len(candidate), "operator" + candidate)
-            if self._text.startswith(" <", self._position):
-                self._position += 1
+        symbol = _operator_symbol(self._text, start)
+        if not symbol:
+            self._conversion(start)
             return
-        self._conversion(start)
+        self._replace(start + len(symbol), "operator" + symbol)
+        if self._text.startswith(" <", self._position):
+            self._position += 1
 
     def _conversion(self, start: int) -> None:
         end = start
@@ -189,8 +193,7 @@ class _Scanner:
         pointer = _POINTER.match(self._text, self._position)
         inner = self._text[pointer.end() if pointer else self._position + 1 : end - 1]
         if inner.endswith(")") and self._text.startswith(("(", "["), end):
-            scanner = _Scanner(inner, self._depth + 1)
-            self._path = scanner.run()
+            self._path = _Scanner(inner, self._depth + 1).run()
             return True
         self._replace(end, self._text[self._position : end])
         return False
@@ -239,21 +242,21 @@ class _Scanner:
         return False
 
 
-def _operator_candidates(text: str, start: int) -> list[str]:
-    """The operator symbol at ``start``, as long as what follows can follow an operator: ``operator<<A>`` is ``operator<``
-    with an argument."""
+def _operator_symbol(text: str, start: int) -> str:
+    """The longest operator symbol at ``start`` behind which stands what can follow an operator, "" when there is none:
+    ``operator<<A>`` is ``operator<`` with an argument."""
     found = _OPERATORS.match(text, start)
     symbol = found[0] if found is not None else ""
     while symbol:
         behind = text[start + len(symbol) : start + len(symbol) + 1]
         if behind in ("", "(", "<", " ", "[", ":") and _OPERATORS.fullmatch(symbol):
-            return [symbol]
+            return symbol
         symbol = symbol[:-1]
-    return []
+    return ""
 
 
 def _behind_qualifiers(text: str, position: int) -> int:
-    found = re.compile(r"(?: (?:const|volatile)| ?&&?)*").match(text, position)
+    found = _INNER_QUALIFIERS.match(text, position)
     return found.end() if found is not None else position
 
 
@@ -271,7 +274,7 @@ def _matching(text: str, start: int) -> int:
             return -1
         bracket, position = found[0], found.end()
         if bracket == "operator":
-            position += sum(len(symbol) for symbol in _operator_candidates(text, position))
+            position += len(_operator_symbol(text, position))
         elif bracket == "(":
             position = _matching_parenthesis(text, found.start())
             if position < 0:
@@ -287,7 +290,7 @@ def _matching(text: str, start: int) -> int:
 
 def _matching_parenthesis(text: str, start: int) -> int:
     depth = 0
-    for found in re.compile(r"[()]").finditer(text, start):
+    for found in _PARENTHESES.finditer(text, start):
         depth += 1 if found[0] == "(" else -1
         if depth == 0:
             return found.end()

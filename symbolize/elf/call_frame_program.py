@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple, TypeAlias
 
 from profiler.errors import FormatError
+from symbolize.elf import call_frame_instructions as cfi
 from symbolize.elf.call_frame_section import CallFrameSection, CommonInformation, FrameDescription
 from symbolize.elf.dwarf_encoding import encoded_pointer, sleb128, uleb128
 
@@ -290,29 +291,29 @@ class _Interpreter:
 
 
 _HANDLERS: dict[int, Callable[[_Interpreter, int], int]] = {
-    0x01: _Interpreter.set_loc,
-    0x02: _Interpreter.advance_loc1,
-    0x03: _Interpreter.advance_loc2,
-    0x04: _Interpreter.advance_loc4,
-    0x05: _Interpreter.offset_extended,
-    0x06: _Interpreter.restore_extended,
-    0x07: _Interpreter.undefined,
-    0x08: _Interpreter.same_value,
-    0x09: _Interpreter.register,
-    0x0A: _Interpreter.remember_state,
-    0x0B: _Interpreter.restore_state,
-    0x0C: _Interpreter.def_cfa,
-    0x0D: _Interpreter.def_cfa_register,
-    0x0E: _Interpreter.def_cfa_offset,
-    0x0F: _Interpreter.def_cfa_expression,
-    0x10: _Interpreter.expression,
-    0x11: _Interpreter.offset_extended_sf,
-    0x12: _Interpreter.def_cfa_sf,
-    0x13: _Interpreter.def_cfa_offset_sf,
-    0x14: _Interpreter.val_offset,
-    0x15: _Interpreter.val_offset_sf,
-    0x16: _Interpreter.val_expression,
-    0x1D: _Interpreter.advance_loc8,
-    0x2E: _Interpreter.gnu_args_size,
-    0x2F: _Interpreter.gnu_negative_offset_extended,
+    cfi.DW_CFA_set_loc: _Interpreter.set_loc,
+    cfi.DW_CFA_advance_loc1: _Interpreter.advance_loc1,
+    cfi.DW_CFA_advance_loc2: _Interpreter.advance_loc2,
+    cfi.DW_CFA_advance_loc4: _Interpreter.advance_loc4,
+    cfi.DW_CFA_offset_extended: _Interpreter.offset_extended,
+    cfi.DW_CFA_restore_extended: _Interpreter.restore_extended,
+    cfi.DW_CFA_undefined: _Interpreter.undefined,
+    cfi.DW_CFA_same_value: _Interpreter.same_value,
+    cfi.DW_CFA_register: _Interpreter.register,
+    cfi.DW_CFA_remember_state: _Interpreter.remember_state,
+    cfi.DW_CFA_restore_state: _Interpreter.restore_state,
+    cfi.DW_CFA_def_cfa: _Interpreter.def_cfa,
+    cfi.DW_CFA_def_cfa_register: _Interpreter.def_cfa_register,
+    cfi.DW_CFA_def_cfa_offset: _Interpreter.def_cfa_offset,
+    cfi.DW_CFA_def_cfa_expression: _Interpreter.def_cfa_expression,
+    cfi.DW_CFA_expression: _Interpreter.expression,
+    cfi.DW_CFA_offset_extended_sf: _Interpreter.offset_extended_sf,
+    cfi.DW_CFA_def_cfa_sf: _Interpreter.def_cfa_sf,
+    cfi.DW_CFA_def_cfa_offset_sf: _Interpreter.def_cfa_offset_sf,
+    cfi.DW_CFA_val_offset: _Interpreter.val_offset,
+    cfi.DW_CFA_val_offset_sf: _Interpreter.val_offset_sf,
+    cfi.DW_CFA_val_expression: _Interpreter.val_expression,
+    cfi.DW_CFA_MIPS_advance_loc8: _Interpreter.advance_loc8,
+    cfi.DW_CFA_GNU_args_size: _Interpreter.gnu_args_size,
+    cfi.DW_CFA_GNU_negative_offset_extended: _Interpreter.gnu_negative_offset_extended,
 }

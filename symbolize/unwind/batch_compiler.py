@@ -13,6 +13,7 @@ import numpy as np
 
 from profiler.errors import FormatError
 from profiler.model.arrays import BoolColumn, Int64Column, UInt8Column, UInt64Column
+from symbolize.elf import call_frame_instructions as cfi
 from symbolize.elf.call_frame_program import CfaRule, FrameProgram, RegisterRule, RuleKind
 from symbolize.elf.call_frame_section import CallFrameSection, CommonInformation
 
@@ -136,16 +137,16 @@ class _Machine:
         self._is_usual = programs.is_usual.copy()
         self._emitted: list[tuple[Int64Column, Int64Column, Int64Column]] = []
         self._operations: dict[int, Callable[[Int64Column], None]] = {
-            0x00: lambda at: None,
-            0x02: lambda at: self._advance(at, self._operand(at, 1)),
-            0x03: lambda at: self._advance(at, self._operand(at, 2)),
-            0x04: lambda at: self._advance(at, self._operand(at, 4)),
-            0x0A: self._remember,
-            0x0B: self._restore_remembered,
-            0x0C: self._define_cfa,
-            0x0D: lambda at: self._set(at, 0),
-            0x0E: lambda at: self._set(at, 1),
-            0x2E: lambda at: self._skip_leb(at),
+            cfi.DW_CFA_nop: lambda at: None,
+            cfi.DW_CFA_advance_loc1: lambda at: self._advance(at, self._operand(at, 1)),
+            cfi.DW_CFA_advance_loc2: lambda at: self._advance(at, self._operand(at, 2)),
+            cfi.DW_CFA_advance_loc4: lambda at: self._advance(at, self._operand(at, 4)),
+            cfi.DW_CFA_remember_state: self._remember,
+            cfi.DW_CFA_restore_state: self._restore_remembered,
+            cfi.DW_CFA_def_cfa: self._define_cfa,
+            cfi.DW_CFA_def_cfa_register: lambda at: self._set(at, 0),
+            cfi.DW_CFA_def_cfa_offset: lambda at: self._set(at, 1),
+            cfi.DW_CFA_GNU_args_size: lambda at: self._skip_leb(at),
         }
 
     def run(self) -> None:
