@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -115,7 +116,30 @@ def _file_captures(selection: Selection, locator: Locator, progress: Callable[[s
     for place, path in enumerate(selection.files, 1):
         progress(f"reading {path} ({place} of {len(selection.files)})")
         captures.append(read_recording(path, None, locator))
+    _check_copies(captures)
     return tuple(captures)
+
+
+def _check_copies(captures: Sequence[Capture]) -> None:
+    """Copies of one recording would count as independent runs, and make every interval too narrow."""
+    seen: dict[bytes, str] = {}
+    for capture in captures:
+        if len(capture.samples):
+            first = seen.setdefault(_fingerprint(capture), capture.info.source)
+            if first != capture.info.source:
+                raise UsageError(
+                    f"{capture.info.source} holds the same samples as {first}: one run counts once, name one of them"
+                )
+
+
+def _fingerprint(capture: Capture) -> bytes:
+    """Equal for recordings of the same samples: their times, processes, threads and weights."""
+    samples, threads = capture.samples, capture.threads
+    columns = (samples.time_ns, threads.pid[samples.thread], threads.tid[samples.thread], samples.event, samples.weight)
+    digest = hashlib.sha256()
+    for column in columns:
+        digest.update(column.tobytes())
+    return digest.digest()
 
 
 def _check_profiled(name: str, captures: Sequence[Capture]) -> None:

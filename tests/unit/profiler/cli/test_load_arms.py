@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from profiler.cli.context import CliContext
 from profiler.cli.load_arms import distinct_names, load_arms, symbol_tools
 from profiler.cli.main import main
 from profiler.errors import FormatError, StoreError, UsageError
+from support import perf_data_writer as writer
+from support.perf_data_writer import RecordingWriter, Sample
 
 
 @pytest.mark.parametrize(
@@ -27,9 +30,34 @@ def test_distinct_names(labels: Sequence[str], selectors: Sequence[str], names: 
     assert distinct_names(labels, selectors) == names
 
 
-def load(selector: str, store: Path) -> None:
+def load(selector: str, store: Path, *more: str) -> None:
     context = CliContext(store, io.StringIO(), io.StringIO())
-    load_arms([selector], context, symbol_tools(()).locator, lambda message: None)
+    load_arms([selector, *more], context, symbol_tools(()).locator, lambda message: None)
+
+
+def written(path: Path, first_time: int) -> Path:
+    content = RecordingWriter()
+    content.comm(10, 10, b"prog")
+    content.mmap2(10, 0x400000, 0x1000, 0, b"/bin/prog")
+    for time in range(first_time, first_time + 3):
+        content.sample(Sample(ip=0x400010, time=time, chain=(writer.USER_MARKER, 0x400010)))
+    path.write_bytes(content.build())
+    return path
+
+
+def test_copies_of_one_recording_are_no_runs(tmp_path: Path) -> None:
+    """The times of the samples tell runs of one program apart; both arms may be the same recording."""
+    store = tmp_path / "none"
+    first, second = written(tmp_path / "a.data", 5), written(tmp_path / "b.data", 6)
+    load(str(tmp_path / "*.data"), store)
+    load(str(first), store, str(first))
+    shutil.copy(first, tmp_path / "c.data")
+    with pytest.raises(UsageError) as raised:
+        load(str(tmp_path / "*.data"), store)
+    assert f"{tmp_path / 'c.data'} holds the same samples as {first}" in str(raised.value)
+    second.unlink()
+    with pytest.raises(UsageError, match="holds the same samples"):
+        load(f"old={tmp_path}", store)
 
 
 def test_an_empty_directory(tmp_path: Path) -> None:
