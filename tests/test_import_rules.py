@@ -35,6 +35,7 @@ LAYERS = {
     "symbolize.elf": 1,
     "symbolize.dwarf": 1,
     "symbolize.unwind": 1,
+    "symbolize.binary_facts": 1,
     "symbolize.demangle": 1,
     "symbolize.name_scanner": 1,
     "symbolize.source_origin": 1,
@@ -53,6 +54,7 @@ SIBLINGS = {
     "collectors.ingest": {"collectors.perf_data", "symbolize.unwind", "symbolize.elf"},
     "symbolize.unwind": {"symbolize.elf"},
     "symbolize.dwarf": {"symbolize.elf"},
+    "symbolize.binary_facts": {"symbolize.elf", "symbolize.dwarf"},
     "symbolize.symbol_map": {
         "symbolize.elf",
         "symbolize.dwarf",

@@ -17,11 +17,12 @@ from profiler.experiment.call_graph import choose_call_graph
 from profiler.experiment.plan import ProfilePolicy, RecordPlan, Variant, check_plan, command_of
 from profiler.experiment.shared_objects import SharedObjects
 from profiler.model.run import HostFacts, InputFile, PerfSettings, ProgramFacts
+from symbolize.binary_facts import binary_facts
 from symbolize.elf import frame_pointers
-from symbolize.elf.facts import binary_facts
 from symbolize.elf.image import ElfImage, parse_image
 
 DROP_CACHES = Path("/proc/sys/vm/drop_caches")
+MAX_SAMPLE_RATE = Path("/proc/sys/kernel/perf_event_max_sample_rate")
 ELF_MAGIC = b"\x7fELF"
 Answer = TypeVar("Answer")
 
@@ -57,8 +58,23 @@ def prepare(plan: RecordPlan) -> Preparation:
     if plan.before:
         resolve_program(plan.before[0])
     version = "" if plan.profile is ProfilePolicy.NONE else perf_version()
+    if version:
+        check_frequency(plan.frequency_hz)
     inputs = tuple(_input_file(path) for path in plan.inputs)
     return Preparation(plan, tuple(_prepare_arm(plan, variant, version) for variant in plan.variants), host_facts(), inputs)
+
+
+def check_frequency(frequency_hz: int, limit_file: Path = MAX_SAMPLE_RATE) -> None:
+    """``UsageError`` for a rate above the kernel's limit: perf would sample at the limit instead."""
+    try:
+        limit_hz = int(limit_file.read_text())
+    except (OSError, ValueError):
+        return
+    if frequency_hz > limit_hz:
+        raise UsageError(
+            f"--frequency {frequency_hz}: the kernel allows {limit_hz} samples per second at most; ask for less, or raise the "
+            f"limit: `sudo sysctl kernel.perf_event_max_sample_rate={frequency_hz}`"
+        )
 
 
 def _check_cpus(cpus: frozenset[int]) -> None:

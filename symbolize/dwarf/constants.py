@@ -9,24 +9,23 @@ from __future__ import annotations
 DW_TAG_array_type = 0x01
 DW_TAG_class_type = 0x02
 DW_TAG_enumeration_type = 0x04
+DW_TAG_formal_parameter = 0x05
 DW_TAG_lexical_block = 0x0B
 DW_TAG_compile_unit = 0x11
 DW_TAG_structure_type = 0x13
 DW_TAG_subroutine_type = 0x15
 DW_TAG_union_type = 0x17
-DW_TAG_variant_part = 0x33
 DW_TAG_inlined_subroutine = 0x1D
 DW_TAG_module = 0x1E
+DW_TAG_base_type = 0x24
 DW_TAG_catch_block = 0x25
 DW_TAG_subprogram = 0x2E
 DW_TAG_try_block = 0x32
 DW_TAG_namespace = 0x39
 DW_TAG_call_site = 0x48
-DW_TAG_skeleton_unit = 0x4A
 DW_TAG_GNU_call_site = 0x4109
 
 DW_UT_compile = 0x01
-DW_UT_type = 0x02
 DW_UT_partial = 0x03
 DW_UT_skeleton = 0x04
 DW_UT_split_compile = 0x05

@@ -10,7 +10,7 @@ import pytest
 
 from profiler.errors import FormatError
 from support.elf_programs import compile_program
-from symbolize.elf.facts import binary_facts
+from symbolize.binary_facts import binary_facts
 from symbolize.elf.image import ElfImage, parse_image
 from symbolize.elf.symbol_table import parse_symbol_table
 from symbolize.unwind.unwinder import Unwinder

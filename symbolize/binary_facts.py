@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from profiler.errors import FormatError
+from symbolize.dwarf.unit_facts import UnitFacts, unit_facts
 from symbolize.elf.frame_pointers import keeps_frame_pointers
 from symbolize.elf.image import ElfImage
 from symbolize.elf.layout import SHT_NOBITS
-from symbolize.elf.unit_facts import UnitFacts, unit_facts
 
 _SAMPLED_NAMES = 4000
 _MIXED_SHARE = 0.02

@@ -11,7 +11,7 @@ import pytest
 
 from support.elf_builder import SHF_ALLOC_EXECINSTR, SHT_PROGBITS, ElfSpec, SectionSpec, SymbolSpec, build_elf, symbol_sections
 from support.elf_programs import compile_program, load_image, system_library, tool_output
-from symbolize.elf.facts import BinaryFacts, binary_facts
+from symbolize.binary_facts import BinaryFacts, binary_facts
 from symbolize.elf.image import parse_image
 
 CPP = r"""
