@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import select
 import shutil
 import signal
 import subprocess
@@ -20,6 +21,7 @@ from typing import IO
 from profiler.errors import CaptureError
 from profiler.model.run import PerfSettings
 
+ACKNOWLEDGE_S = 10.0
 FINISH_ALONE_S = 3.0
 FINISH_ASKED_S = 120.0
 _PARANOID = Path("/proc/sys/kernel/perf_event_paranoid")
@@ -160,11 +162,17 @@ def _start_process(arguments: list[str], descriptors: tuple[int, int], messages:
 
 
 def _enable(commands: int, acknowledgements: int) -> bool:
-    """Sends the command; False when perf went away instead of acknowledging it."""
+    """Sends the command; False when perf went away instead of acknowledging it.  ``CaptureError`` when it does neither."""
     try:
         os.write(commands, b"enable\n")
     except BrokenPipeError:
         return False
+    ready, _, _ = select.select([acknowledgements], [], [], ACKNOWLEDGE_S)
+    if not ready:
+        raise CaptureError(
+            f"perf started, but did not acknowledge within {ACKNOWLEDGE_S:.0f} s that it records: it hangs, or the program "
+            "called perf here does not know --control (perf 5.10 or later does)"
+        )
     return os.read(acknowledgements, 64).startswith(b"ack")
 
 
@@ -199,9 +207,13 @@ def _paranoid_level() -> str:
 def perf_version() -> str:
     """What `perf version` prints, without its first words: "6.1.187".  ``CaptureError`` when perf cannot be run."""
     try:
-        answer = subprocess.run(["perf", "version"], capture_output=True, check=False, stdin=subprocess.DEVNULL)
+        answer = subprocess.run(
+            ["perf", "version"], capture_output=True, check=False, stdin=subprocess.DEVNULL, timeout=ACKNOWLEDGE_S
+        )
     except OSError as error:
         raise CaptureError(_not_runnable(error)) from None
+    except subprocess.TimeoutExpired:
+        raise CaptureError(f"perf does not run here: `perf version` did not end within {ACKNOWLEDGE_S:.0f} s") from None
     text = answer.stdout.decode("utf-8", "replace").strip()
     if answer.returncode or not text:
         reason = answer.stderr.decode("utf-8", "replace").strip().splitlines()

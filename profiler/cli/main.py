@@ -1,7 +1,7 @@
 """The console script: finds the command, runs it, and turns errors into one line and an exit code.
 
 Exit codes: 0 done; 1 the work failed or the input is damaged; 2 wrong usage; 3 a limit of ``compare --fail-on`` was
-exceeded; 130 interrupted; 141 the reader of the output went away.
+exceeded; 130 interrupted, 129 and 143 ended by SIGHUP and SIGTERM; 141 the reader of the output went away.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NoReturn, Protocol, cast
 from profiler.cli.context import STORE_VARIABLE, CliContext, default_store_directory
 from profiler.cli.numpy_import import import_numpy
 from profiler.cli.streams import accept_any_text, open_missing_streams, silence
+from profiler.cli.termination import Terminated
 from profiler.errors import AnalysisError, SlotscopeError, UsageError
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 PROGRAM = "slotscope"
 COMMANDS = ("record", "report", "compare", "export", "explain", "rules", "list", "show", "rm", "demo")
 _READING_COMMANDS = ("report", "compare", "export", "explain")
+EXIT_BY_SIGNAL = 128
 EXIT_INTERRUPTED = 130
 EXIT_BROKEN_PIPE = 141
 # Collections while modules are imported and tables are built find nothing: what a command makes, it keeps until it ends.
@@ -62,6 +64,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SlotscopeError as error:
         missing = _missing_lines(error.missing) if isinstance(error, AnalysisError) and error.missing else []
         return _fail(str(error), error.exit_code, missing)
+    except Terminated as ended:
+        return _fail(f"ended by {ended}", EXIT_BY_SIGNAL + ended.number)
     except KeyboardInterrupt:
         return _fail("interrupted", EXIT_INTERRUPTED)
     except BrokenPipeError:
@@ -183,7 +187,7 @@ def _fail(message: str, code: int, lines_before: Sequence[str] = ()) -> int:
     try:
         for line in lines_before:
             print(line, file=sys.stderr)
-        print(f"{PROGRAM}: {'' if code == EXIT_INTERRUPTED else 'error: '}{printable(message)}", file=sys.stderr)
+        print(f"{PROGRAM}: {'' if code > EXIT_BY_SIGNAL else 'error: '}{printable(message)}", file=sys.stderr)
     except BrokenPipeError:
         silence(sys.stderr)
     return code

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from profiler.cli.context import CliContext, default_store_directory, terminal_style
 from profiler.cli.record_options import add_record_options, record_plan
+from profiler.cli.termination import signals_as_interrupts
 
 if TYPE_CHECKING:
     from profiler.experiment.progress import FinishedRun, SessionSummary
@@ -29,7 +30,8 @@ def run(arguments: argparse.Namespace, context: CliContext) -> int:
 
     plan = record_plan(arguments)
     store = open_store(context.store_directory, create=True)
-    summary = record_session(plan, store, RecordingLines(context.stderr))
+    with signals_as_interrupts():
+        summary = record_session(plan, store, RecordingLines(context.stderr))
     context.stdout.write(_summary_text(summary, context))
     return 0
 

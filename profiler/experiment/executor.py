@@ -93,7 +93,7 @@ class ProcessExecutor:
         except FormatError as error:
             return empty_capture(replace(info, outcome=_failed(info.outcome, f"recording cannot be read: {error.reason}")))
         recorded = [event.name for event in capture.events]
-        notes = [*capture.quality.notes, *(f"perf: {line}" for line in end.messages)]
+        notes = [*capture.quality.notes, *([f"perf: {' '.join(end.messages)}"] if end.messages else [])]
         notes += missing_kernel_notes(info.perf.event, recorded)
         info = replace(info, outcome=_failed(info.outcome, substituted_event(info.perf.event, recorded)))
         return replace(

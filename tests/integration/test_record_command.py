@@ -219,14 +219,15 @@ def wait_for_line(process: subprocess.Popen[str], text: str) -> None:
     raise AssertionError(f"{text!r} never came")
 
 
-def test_interrupt_keeps_finished_rounds_and_leaves_nothing_running(loop: Path, tmp_path: Path) -> None:
-    program = tmp_path / "interrupted-loop"
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_signals_keep_finished_rounds_and_leave_nothing_running(loop: Path, tmp_path: Path, sent: signal.Signals) -> None:
+    program = tmp_path / f"interrupted-loop-{sent}"
     shutil.copy(loop, program)
     with start(tmp_path, "--runs", "500", "--", str(program), "60") as process:
         wait_for_line(process, "round 2/500")
         time.sleep(0.2)
-        process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=30) == 130
+        process.send_signal(sent)
+        assert process.wait(timeout=30) == 128 + sent
         assert process.stderr is not None
         rest = process.stderr.read()
     assert "was cut short" in rest

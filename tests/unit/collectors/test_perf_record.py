@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from collectors import perf_record
 from collectors.perf_record import ControlDescriptors, explain_failure, perf_arguments, perf_version, start_recording
 from profiler.errors import CaptureError
 from profiler.model.run import PerfSettings
@@ -85,4 +86,18 @@ def test_perf_that_only_complains(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     before = len(os.listdir("/proc/self/fd"))
     with pytest.raises(CaptureError, match="perf could not start recording: WARNING: perf not found"):
         start_recording(PerfSettings("cpu-clock", 99), os.getpid(), tmp_path / "perf.data")
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_perf_that_never_acknowledges(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    fake = tmp_path / "perf"
+    fake.write_text("#!/bin/sh\nexec /bin/sleep 60\n")
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(perf_record, "ACKNOWLEDGE_S", 0.2)
+    before = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(CaptureError, match="did not acknowledge within 0 s"):
+        start_recording(PerfSettings("cpu-clock", 99), os.getpid(), tmp_path / "perf.data")
+    with pytest.raises(CaptureError, match="`perf version` did not end"):
+        perf_version()
     assert len(os.listdir("/proc/self/fd")) == before

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 from profiler.errors import FormatError, StoreError, UsageError
 from profiler.model.run import RunMode
 from profiler.store.records import RunKey, SessionStart, SessionState, summarize
-from profiler.store.scratch import STRAY_AGE_S
+from profiler.store.scratch import STRAY_AGE_S, process_namespace
 from profiler.store.store import Store, open_store
 from support.sample_captures import plain_capture, run_info, same, two_stack_capture
 
@@ -149,6 +150,18 @@ def test_temporary_files_are_removed_by_age(store: Store) -> None:
     open_store(store.directory, create=False)
     assert not old.exists()
     assert (young / "capture").read_bytes() == b"half"
+
+
+def test_temporary_files_of_ended_processes_are_removed_at_once(store: Store) -> None:
+    """A directory's name says whose it is; other hosts' and containers' processes cannot be asked after."""
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    here, elsewhere = process_namespace(), "0" * 12
+    names = [f"{ended.pid}-{here}-aa", f"{os.getpid()}-{here}-bb", f"{ended.pid}-{elsewhere}-cc", f"{ended.pid}-dd"]
+    for name in names:
+        (store.directory / "tmp" / name).mkdir(parents=True)
+    open_store(store.directory, create=False)
+    assert sorted(path.name for path in (store.directory / "tmp").iterdir()) == sorted(names[1:])
 
 
 def test_temporary_directory_is_empty_after_adding(store: Store) -> None:
