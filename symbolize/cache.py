@@ -28,8 +28,8 @@ from symbolize.dwarf.strings import StringPool
 _MAGIC = b"slotscope source map\n"
 _NAMES_MAGIC = b"slotscope name table\n"
 # Raise it whenever the columns, what the decoder puts into them, or the rules for names and keys change.
-FORMAT_VERSION = 1
-_HEADER = struct.Struct(f"<{len(_MAGIC)}sIIq")  # magic, version, CRC-32, units left out
+FORMAT_VERSION = 2
+_HEADER = struct.Struct(f"<{len(_MAGIC)}sIIqq")  # magic, version, CRC-32, units left out, skeleton units
 _COLUMN_TYPES: tuple[str, ...] = (
     *("<u8", "<i4", "|b1"),  # units: start, owner; is_outlined
     *("<u8", "<i4"),  # covered: start, owner
@@ -113,14 +113,14 @@ def encode_functions(functions: Sequence[Function]) -> bytes:
     rows = [(each.name, each.linkage_name, each.key, each.trait_key, str(int(each.name_source))) for each in functions]
     fields_of_rows = [field for row in rows if not any("\0" in field for field in row) for field in row]
     body = "\0".join(fields_of_rows).encode("utf-8", "surrogateescape")
-    return _HEADER.pack(_NAMES_MAGIC, FORMAT_VERSION, zlib.crc32(body), 0) + body
+    return _HEADER.pack(_NAMES_MAGIC, FORMAT_VERSION, zlib.crc32(body), 0, 0) + body
 
 
 def decode_functions(data: bytes) -> tuple[Function, ...]:
     """The functions in a cache file's content, none when it is damaged or of another version."""
     if len(data) <= _HEADER.size:
         return ()
-    magic, version, checksum, _ = _HEADER.unpack_from(data)
+    magic, version, checksum, *_ = _HEADER.unpack_from(data)
     body = memoryview(data)[_HEADER.size :]
     if magic != _NAMES_MAGIC or version != FORMAT_VERSION or zlib.crc32(body) != checksum:
         return ()
@@ -143,7 +143,7 @@ def encode_source_map(source_map: SourceMap) -> list[bytes]:
     checksum = 0
     for piece in pieces:
         checksum = zlib.crc32(piece, checksum)
-    return [_HEADER.pack(_MAGIC, FORMAT_VERSION, checksum, source_map.left_out), *pieces]
+    return [_HEADER.pack(_MAGIC, FORMAT_VERSION, checksum, source_map.left_out, source_map.skeletons), *pieces]
 
 
 def _columns(source_map: SourceMap) -> list[Column]:
@@ -160,7 +160,7 @@ def decode_source_map(data: bytes) -> SourceMap | None:
     """The map in a cache file's content, None when it is damaged or of another version."""
     if len(data) < _HEADER.size + _SIZES.size:
         return None
-    magic, version, checksum, left_out = _HEADER.unpack_from(data)
+    magic, version, checksum, left_out, skeletons = _HEADER.unpack_from(data)
     if magic != _MAGIC or version != FORMAT_VERSION:
         return None
     body = memoryview(data)[_HEADER.size :]
@@ -185,6 +185,7 @@ def decode_source_map(data: bytes) -> SourceMap | None:
         names=table(NameTable),
         strings=_string_pool(next(left), next(left)),
         left_out=left_out,
+        skeletons=skeletons,
     )
     return source_map if _is_consistent(source_map) else None
 

@@ -49,11 +49,13 @@ class Symbolizer:
             return replace(answer, status=located.status)
         addresses = located.image.link_addresses(lookup_offsets(offsets, is_return_address))
         tables, damage = self._tables(dso, located)
-        names = DsoNames(dso.name, tables, self._source_map(dso, located, addresses))
+        source_map = self._source_map(dso, located, addresses)
+        names = DsoNames(dso.name, tables, source_map)
         stored = self._load_functions(dso, located.image.build_id)
         answer = resolve_chains(names, offsets, addresses, self._memo)
         self._store_functions(located.image.build_id, stored, answer.functions)
-        return replace(answer, status=located.status or damage, caveats=located.caveats)
+        caveats = replace(located.caveats, incomplete=_incomplete(dso, located, source_map))
+        return replace(answer, status=located.status or damage, caveats=caveats)
 
     def _tables(self, dso: Dso, located: LocatedBinary) -> tuple[tuple[SymbolTable, ...], str]:
         """(symbol tables of the debug file and the binary, "" or what is wrong with them)."""
@@ -96,6 +98,18 @@ class Symbolizer:
             known = grown
         self._source_maps[dso] = known
         return known
+
+
+def _incomplete(dso: Dso, located: LocatedBinary, source_map: SourceMap | None) -> str:
+    """Which debug information stands in files that are not read, "" = none."""
+    if source_map is None:
+        return ""
+    if source_map.skeletons:
+        return f"{dso.path}: debug information in .dwo files is not read (-gsplit-dwarf)"
+    for image in (located.debug_image, located.image):
+        if image is not None and image.section_is_stored(".gnu_debugaltlink"):
+            return f"{dso.path}: debug information in a shared file made by dwz is not read"
+    return ""
 
 
 def _grow(known: SourceMap | None, located: LocatedBinary, addresses: UInt64Column) -> SourceMap | None:

@@ -43,5 +43,6 @@ def _unverified(path: str, share: float, is_newer: bool) -> Finding:
 
 
 def _incomplete(what: str, share: float) -> Finding:
-    message = f"{what}: inlined calls are missing from call chains ({percent(share)} of the weight)"
-    return Finding(WARN, "incomplete-debug-info", message, "build without -gsplit-dwarf and dwz")
+    message = f"{what}: inlined calls may be missing or nameless ({percent(share)} of the weight)"
+    advice = "build without -gsplit-dwarf, or use debug files that dwz did not share parts of"
+    return Finding(WARN, "incomplete-debug-info", message, advice)

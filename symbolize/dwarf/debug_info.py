@@ -57,8 +57,9 @@ class DebugInfo:
 
     def _outline(self, row: int, units: Intervals) -> OutlinedUnit:
         outline: UnitOutline | None = None
-        is_damaged = False
+        is_damaged = is_skeleton = False
         try:
+            is_skeleton = self._reader.root(row).is_skeleton
             outline = read_outline(self._reader.open(row), units.ranges_of(row))
         except MALFORMED:
             is_damaged = True
@@ -70,7 +71,7 @@ class DebugInfo:
         if header is not None and sequences is None:
             whole = np.full(1, WHOLE_PROGRAM)
             sequences, is_text = LineSequences(np.zeros(1, np.uint64), whole, whole), np.ones(1, np.bool_)
-        return OutlinedUnit(row, outline, sequences, is_text, is_damaged)
+        return OutlinedUnit(row, outline, sequences, is_text, is_damaged, is_skeleton)
 
     def _line_header(self, row: int) -> LineHeader | None:
         """None when the unit has no line program, or a damaged one."""

@@ -71,7 +71,8 @@ class NameTable:
 @dataclass(frozen=True, slots=True)
 class SourceMap:
     """``units``: which unit covers an address; ``is_outlined[unit]``; ``covered``: which function of ``functions`` covers an
-    address.  ``left_out``: units that are damaged or of an unsupported kind."""
+    address.  ``left_out``: units that are damaged or of an unsupported kind; ``skeletons``: outlined units whose functions are
+    described in another file (.dwo)."""
 
     units: Intervals
     is_outlined: BoolColumn
@@ -83,6 +84,7 @@ class SourceMap:
     names: NameTable
     strings: StringPool
     left_out: int
+    skeletons: int
 
     def answer_rows(self, addresses: UInt64Column) -> Int64Column:
         """Row of the answer for each address, -1 = not asked yet, or in no unit."""
@@ -122,4 +124,5 @@ def empty_source_map(units: Intervals, unit_count: int, left_out: int) -> Source
         names=NameTable(i32, i32, np.zeros(0, np.uint8)),
         strings=make_pool([]),
         left_out=left_out,
+        skeletons=0,
     )

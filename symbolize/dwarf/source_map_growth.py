@@ -28,13 +28,14 @@ Table = TypeVar("Table", FunctionTable, SequenceTable, NodeTable, AnswerTable)
 @dataclass(frozen=True, slots=True)
 class OutlinedUnit:
     """``outline``, ``sequences``: None when that part is damaged or absent.  ``is_text``: which sequences describe code that
-    is in the file."""
+    is in the file.  ``is_skeleton``: its functions are described in another file."""
 
     row: int
     outline: UnitOutline | None
     sequences: LineSequences | None
     is_text: BoolColumn
     is_damaged: bool
+    is_skeleton: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,7 @@ def add_outlines(known: SourceMap, outlined: Sequence[OutlinedUnit]) -> SourceMa
         functions=_concatenated(functions),
         sequences=_taken(merged, np.argsort(merged.address, kind="stable")),
         left_out=known.left_out + sum(unit.is_damaged for unit in outlined),
+        skeletons=known.skeletons + sum(unit.is_skeleton for unit in outlined),
     )
 
 

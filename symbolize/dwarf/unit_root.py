@@ -17,6 +17,8 @@ from symbolize.dwarf.constants import (
     UNIT_REFERENCE_FORMS,
     DW_AT_addr_base,
     DW_AT_comp_dir,
+    DW_AT_dwo_name,
+    DW_AT_GNU_dwo_name,
     DW_AT_language,
     DW_AT_low_pc,
     DW_AT_name,
@@ -122,6 +124,11 @@ class UnitRoot:
     @property
     def language(self) -> int:
         return self.attributes.get(DW_AT_language, NO_ATTRIBUTE)[1]
+
+    @property
+    def is_skeleton(self) -> bool:
+        """Whether the unit's functions are described in another file (-gsplit-dwarf)."""
+        return DW_AT_dwo_name in self.attributes or DW_AT_GNU_dwo_name in self.attributes
 
     @property
     def line_offset(self) -> int:

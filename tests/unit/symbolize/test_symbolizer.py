@@ -8,7 +8,7 @@ import pytest
 
 from profiler.model.arrays import UInt64Column
 from profiler.model.dso import Dso, DsoKind
-from profiler.model.symbols import DsoSymbols, NameSource
+from profiler.model.symbols import DsoSymbols, FileCaveats, NameSource
 from support.elf_programs import compile_program, load_image, tool_output
 from symbolize.cache import SymbolCache
 from symbolize.locate import Locator, own_vdso
@@ -153,3 +153,28 @@ def test_names_of_an_unverified_file_say_so(tmp_path: Path) -> None:
     assert names(symbols) == ["main"]
     assert (symbols.status, symbols.caveats.unverified) == ("", str(program))
     assert symbols.caveats.changed_ns == program.stat().st_mtime_ns
+
+
+@pytest.mark.parametrize("version", [4, 5])
+def test_debug_information_in_other_files_is_said_to_be_unread(tmp_path: Path, version: int) -> None:
+    """With -gsplit-dwarf the inlined call stands in the .dwo file; also when the answer comes from the cache."""
+    flags = ["-O1", "-g", f"-gdwarf-{version}"]
+    whole = compile_program(tmp_path, "whole.cpp", INLINED, flags)
+    split = compile_program(tmp_path, "split.cpp", INLINED, [*flags, "-gsplit-dwarf"])
+    cache = tmp_path / "cache"
+    for program, message in ((whole, ""), (split, f"{split}: debug information in .dwo files is not read (-gsplit-dwarf)")):
+        start, _ = symbol(program, "main")
+        for _ in range(2):
+            symbolizer = Symbolizer(Locator(), SymbolCache(cache))
+            symbols = symbolizer.symbolize(recorded(program), offsets_of(program, start), np.array([False]))
+            assert symbols.caveats == FileCaveats(incomplete=message)
+
+
+def test_a_link_to_a_dwz_file(tmp_path: Path) -> None:
+    program = compile_program(tmp_path, "shared.cpp", INLINED, ["-O1", "-g"])
+    link = tmp_path / "link"
+    link.write_bytes(b"/usr/lib/debug/.dwz/shared.debug\0" + b"i" * 20)
+    tool_output("objcopy", f"--add-section=.gnu_debugaltlink={link}", str(program))
+    start, _ = symbol(program, "main")
+    symbols = Symbolizer(Locator(), None).symbolize(recorded(program), offsets_of(program, start), np.array([False]))
+    assert symbols.caveats.incomplete == f"{program}: debug information in a shared file made by dwz is not read"

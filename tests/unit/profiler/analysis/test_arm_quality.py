@@ -182,6 +182,14 @@ def test_unverified_names_are_a_warning_with_their_share_over_all_runs() -> None
     assert codes(judge([replace(GOOD, weight=0, heaviest_sample=0, doubtful=(doubtful(0),))], [])) == []
 
 
+def test_debug_information_that_is_not_read() -> None:
+    entry = DoubtfulFile(FileCaveats(incomplete="/bin/app: debug information in .dwo files is not read"), False, 500, 0)
+    found = judge([replace(GOOD, doubtful=(entry,)), GOOD], [])
+    assert (found.quality.status, codes(found)) == ("warn", ["incomplete-debug-info"])
+    assert found.warnings[0].message.startswith("/bin/app: debug information in .dwo files is not read: ")
+    assert "25.0 % of the weight" in found.warnings[0].message
+
+
 def test_where_unwinding_ended() -> None:
     text = """
 weight  1            10             100                1000
