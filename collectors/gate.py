@@ -34,7 +34,9 @@ def pack_environment(environment: dict[bytes, bytes]) -> bytes:
     return ENVIRONMENT_BYTES.pack(len(block)) + block
 
 
-def _main(gate: int, report: int, parent: int, cpus: str, program: str, arguments: list[str]) -> None:
+def _main(argv: list[str]) -> None:
+    gate, report, parent = (int(number) for number in argv[:3])
+    cpus, program, *arguments = argv[3:]
     # The program dies with slotscope, even when that is killed; the check closes the race with a parent already gone.
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
@@ -69,5 +71,5 @@ def _wait(gate: int) -> dict[bytes, bytes] | None:
 
 
 if __name__ == "__main__":
-    _main(int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4], sys.argv[5], sys.argv[6:])
+    _main(sys.argv[1:])
     os._exit(127)

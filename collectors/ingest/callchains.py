@@ -26,7 +26,7 @@ _ADDRESS_LIMIT = np.uint64(1 << 47)
 _KERNEL_START = np.uint64(2**64 - 2**47)
 # Spaces per generation of the address table: as many as fit beside an address in one key, the kernel half left aside.
 _GENERATION_BITS = 16
-_GUEST_MARKERS = np.array([2**64 - 2048, 2**64 - 2176, 2**64 - 2560], np.uint64)
+_GUEST_MARKERS = np.array([spec.PERF_CONTEXT_GUEST, spec.PERF_CONTEXT_GUEST_KERNEL, spec.PERF_CONTEXT_GUEST_USER], np.uint64)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

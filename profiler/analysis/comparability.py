@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from profiler.analysis.compare_replicates import Matching
+from profiler.analysis.findings import percent
 from profiler.model.costs import ArmCosts
 from profiler.model.quality import ReportWarning
 from profiler.model.run import CaptureInfo, RunMode
@@ -82,7 +83,7 @@ def fact_warnings(baseline: ArmCosts, candidate: ArmCosts) -> list[ReportWarning
     truncated = baseline.quality.truncated, candidate.quality.truncated
     if abs(truncated[0] - truncated[1]) > TRUNCATION_DIFFERENCE:
         message = (
-            f"truncated stacks: {_percent(truncated[0])} of {baseline.name}, {_percent(truncated[1])} of {candidate.name}; "
+            f"truncated stacks: {percent(truncated[0])} of {baseline.name}, {percent(truncated[1])} of {candidate.name}; "
             "categories found by outer frames are biased by it"
         )
         found.append(ReportWarning("truncation-differs", message, "record with a larger dump: --call-graph dwarf,32768"))
@@ -99,7 +100,7 @@ def naming_warning(baseline: ArmCosts, candidate: ArmCosts) -> ReportWarning | N
     own = baseline.quality.own_debug_share, candidate.quality.own_debug_share
     if min(own) >= 0 and (own[0] >= DEBUG_SHARE) != (own[1] >= DEBUG_SHARE):
         message = (
-            f"debug information covers {_percent(own[0])} of {baseline.name}'s own code and {_percent(own[1])} of "
+            f"debug information covers {percent(own[0])} of {baseline.name}'s own code and {percent(own[1])} of "
             f"{candidate.name}'s: inline frames are known in one arm only"
         )
         return ReportWarning(
@@ -110,7 +111,7 @@ def naming_warning(baseline: ArmCosts, candidate: ArmCosts) -> ReportWarning | N
     is_known_alike = bool(kinds[0]) and kinds[0] == kinds[1]
     if not is_known_alike and abs(partial[0] - partial[1]) > PARTIAL_NAMES_DIFFERENCE:
         message = (
-            f"inline frames have bare names in {_percent(partial[0])} of {baseline.name} and {_percent(partial[1])} of "
+            f"inline frames have bare names in {percent(partial[0])} of {baseline.name} and {percent(partial[1])} of "
             f"{candidate.name}: the arms name the same code differently"
         )
         return ReportWarning("inline-names-differ", message, "build both arms with debug = 1 (gcc, clang: -g)")
@@ -186,10 +187,6 @@ def _dump_size(info: CaptureInfo) -> str:
 
 def _cpu(info: CaptureInfo) -> str:
     return f"{info.host.cpu} x {info.host.cpu_count}" if info.host.cpu_count and info.host.cpu else info.host.cpu
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
 
 
 def distinct(warnings: Iterable[ReportWarning]) -> tuple[ReportWarning, ...]:

@@ -61,46 +61,31 @@ def build_elf(spec: ElfSpec) -> bytes:
     name_at = 0
     for index, section in enumerate(sections):
         body += bytes(-(start + len(body)) % 8)
-        size = len(section.content) if section.size is None else section.size
-        offset = start + len(body) if index else 0
-        headers += struct.pack(
-            "<IIQQQQIIQQ",
-            name_at if index else 0,
-            section.kind,
-            section.flags,
-            section.link_address,
-            offset,
-            size,
-            section.link,
-            0,
-            1,
-            section.entry_size,
-        )
+        place = (name_at, start + len(body)) if index else (0, 0)
+        headers += _section_header(section, *place)
         body += section.content
         name_at += len(section.name) + 1
     body += bytes(-(start + len(body)) % 8)
-    identity = b"\x7fELF\x02\x01\x01" + bytes(9)
-    header = identity + struct.pack(
-        "<HHIQQQIHHHHHH",
-        3,
-        spec.machine,
-        1,
-        spec.entry,
-        64,
-        start + len(body),
-        0,
-        64,
-        56,
-        len(spec.segments),
-        64,
-        len(sections),
-        len(sections) - 1,
-    )
     programs = b"".join(
         struct.pack("<IIQQQQQQ", s.kind, s.flags, s.file_offset, s.link_address, 0, s.file_size, s.file_size, 0x1000)
         for s in spec.segments
     )
-    return header + programs + bytes(body) + headers
+    return _file_header(spec, start + len(body), len(sections)) + programs + bytes(body) + headers
+
+
+def _section_header(section: SectionSpec, name_at: int, offset: int) -> bytes:
+    """``Elf64_Shdr``."""
+    size = len(section.content) if section.size is None else section.size
+    place = (section.link_address, offset, size)
+    return struct.pack("<IIQQQQIIQQ", name_at, section.kind, section.flags, *place, section.link, 0, 1, section.entry_size)
+
+
+def _file_header(spec: ElfSpec, section_headers_at: int, section_count: int) -> bytes:
+    """``Elf64_Ehdr`` of a shared object."""
+    identity = b"\x7fELF\x02\x01\x01" + bytes(9)
+    offsets = (spec.entry, 64, section_headers_at)
+    tables = (56, len(spec.segments), 64, section_count, section_count - 1)
+    return identity + struct.pack("<HHIQQQIHHHHHH", 3, spec.machine, 1, *offsets, 0, 64, *tables)
 
 
 def symbol_sections(symbols: list[SymbolSpec], first_index: int) -> list[SectionSpec]:

@@ -15,8 +15,8 @@ from collectors.ingest.ingest import IngestEnvironment, ingest
 from collectors.perf_data.reader import Chunk, open_recording
 from profiler.errors import FormatError
 from profiler.model.capture import Capture
-from profiler.model.dso import Dso
 from profiler.model.run import CaptureInfo, RunIdentity, RunMode
+from support.no_images import NoImages
 
 QUIPPER = "google+perf_data_converter/src/quipper/testdata"
 FILE_MODE = (
@@ -26,11 +26,6 @@ FILE_MODE = (
     "perf.data.remmap-3.2", "perf.data.singleprocess-3.4", "perf.data.singleprocess-3.8", "perf.data.systemwide.0-3.4",
     "perf.data.systemwide.1-3.4", "perf.data.systemwide.5-3.4", "perf.data.throttle-3.8", "perf.data.weight_struct",
 )  # fmt: skip
-
-
-class NoImages:
-    def image(self, dso: Dso) -> None:
-        return None
 
 
 def capture_of(path: Path) -> Capture:

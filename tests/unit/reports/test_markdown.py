@@ -46,7 +46,7 @@ def test_fitting_says_when_something_is_left_out() -> None:
     assert fitting(["a" * 10, "b" * 10], room) == ["a" * 10, LEFT_OUT]
 
 
-def test_a_small_comparison() -> None:
+def small_comparison() -> ComparisonReport:
     rows = [
         comparison_row(
             "SHA-256", [500 * MS, 510 * MS, 505 * MS], [400 * MS, 405 * MS, 410 * MS], Verdict.FASTER,
@@ -62,7 +62,11 @@ def test_a_small_comparison() -> None:
     wall = comparison_row("wall", [70 * MS] * 3, [60 * MS] * 3, Verdict.FASTER, (-11 * MS, -9 * MS), (-0.16, -0.13), p=0.001)
     result = comparison(rows, total, [MetricComparison("ns", wall)], warnings=(ReportWarning("kernel", "kernels differ"),))
     arms = (arm_costs([cost_table({"other": [1]})], name="base"), arm_costs([cost_table({"other": [1]})], name="cand"))
-    assert render_comparison_markdown(ComparisonReport(result, arms)) == (
+    return ComparisonReport(result, arms)
+
+
+def test_a_small_comparison() -> None:
+    assert render_comparison_markdown(small_comparison()) == (
         "### cand against base\n"
         "\n"
         r"**cand against base: total -99.0 ms \[-104.0, -94.0\], -16.5 %, p = 0.0002: faster. "

@@ -17,21 +17,17 @@ from collectors.perf_data.reader import open_recording
 from profiler.errors import FormatError
 from profiler.model.arrays import UInt64Column
 from profiler.model.capture import Capture
-from profiler.model.dso import Dso, DsoKind
+from profiler.model.dso import DsoKind
 from profiler.model.frame_table import CpuMode
 from profiler.model.run import CaptureInfo, HostFacts, ProgramFacts, RunIdentity, RunMode
 from profiler.model.sample_table import StackState
 from support import perf_data_writer as writer
+from support.no_images import NoImages
 from support.perf_data_writer import EventSpec, RecordingWriter, Sample
 
 KERNEL, USER = writer.KERNEL_MARKER, writer.USER_MARKER
 KERNEL_CODE = 0xFFFFFFFF81000000
 MODULE_CODE = 0xFFFFFFFFC0000000
-
-
-class NoImages:
-    def image(self, dso: Dso) -> None:
-        return None
 
 
 @dataclass
