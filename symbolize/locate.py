@@ -77,9 +77,7 @@ class Locator:
         image, status = self._find_binary(dso)
         if image is None:
             return LocatedBinary(None, self._debug_file_by_build_id(dso.build_id), status)
-        caveats = (
-            NO_CAVEATS if dso.build_id else FileCaveats(unverified=image.name, changed_ns=_changed_ns(Path(image.name)))
-        )
+        caveats = NO_CAVEATS if dso.build_id else FileCaveats(unverified=image.name, changed_ns=_changed_ns(Path(image.name)))
         if _has_symbols(image) and image.has_debug_info():
             return LocatedBinary(image, None, "", caveats)
         debug_image, status = self._find_debug_file(image)

@@ -14,6 +14,7 @@ from profiler.model.comparison import ComparisonRow, Spread, Verdict
 from profiler.model.interval import Interval
 
 ONE_RUN = "one run: no interval"
+NOTHING = "no time in either arm"
 NO_SPREAD = "every run differs by exactly this amount: there is no spread to test against"
 # From this part of the variance on, more samples help more than more runs.
 _THIN_PROFILE = 0.5
@@ -45,6 +46,11 @@ class RowFamily:
     @property
     def fewest(self) -> int:
         return min(int(self.baseline.values.shape[-1]), int(self.candidate.values.shape[-1]))
+
+    def is_absent(self) -> BoolColumn:
+        """Rows that are 0 in every run: that they are equal says nothing."""
+        absent: BoolColumn = (self.baseline.values == 0).all(axis=-1) & (self.candidate.values == 0).all(axis=-1)
+        return absent
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +103,7 @@ def _infer(family: RowFamily) -> _Inference:
     test = stats.paired_t(base, cand) if family.is_paired else stats.welch_t(base, cand)
     relative = (paired_relative_change if family.is_paired else welch_relative_change)(base, cand)
     may_test = family.fewest >= stats.MIN_REPLICATES and not family.untestable
-    is_tested = test.is_testable & may_test
+    is_tested = test.is_testable & may_test & ~family.is_absent()
     tested = max(int(is_tested.sum()), 1)
     adjusted = np.ones(len(family.names))
     adjusted[is_tested] = stats.holm(test.p[is_tested])
@@ -197,7 +203,7 @@ def _inferred_row(family: RowFamily, index: int, inference: _Inference, baseline
         runs_needed=int(inference.runs_needed[index]) or None if is_tested and has_spread else None,
         permutation_p=float(inference.permutation_p[index]) if inference.permutation_p is not None and is_tested else None,
         sampling_share=share,
-        note=_joined(_note(family, verdict, has_interval, share), family.notes[index]),
+        note=_joined(_note(family, index, verdict, has_interval, share), family.notes[index]),
     )
 
 
@@ -223,8 +229,10 @@ def _relative_interval(family: RowFamily, index: int, relative: RelativeChange) 
     return Interval(max(low, -1.0) if is_positive else low, high)
 
 
-def _note(family: RowFamily, verdict: Verdict, has_interval: bool, sampling_share: float | None) -> str:
+def _note(family: RowFamily, index: int, verdict: Verdict, has_interval: bool, sampling_share: float | None) -> str:
     if verdict is Verdict.UNTESTABLE:
+        if family.is_absent()[index]:
+            return NOTHING
         return NO_SPREAD if not has_interval else family.untestable
     if verdict is Verdict.UNDECIDED and sampling_share is not None and sampling_share >= _THIN_PROFILE:
         return f"profile too thin: {100 * sampling_share:.0f} % of the variance is sampling"

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 NAME = "compare"
 HELP = "Compare arms: what a build changed, with intervals and verdicts"
 EXIT_LIMIT_EXCEEDED = 3
+EXIT_NOT_CHECKED = 2
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,9 +49,12 @@ def run(arguments: argparse.Namespace, context: CliContext) -> int:
     broken = exceeded(report.comparison, limits)
     context.stdout.write(_rendered(report, options, context))
     context.stdout.flush()
-    for line in [*undecidable(report.comparison, limits), *(limit.message for limit in broken)]:
+    unchecked = undecidable(report.comparison, limits)
+    for line in [*unchecked, *(limit.message for limit in broken)]:
         print(f"slotscope: {line}", file=context.stderr)
-    return EXIT_LIMIT_EXCEEDED if broken else 0
+    if broken:
+        return EXIT_LIMIT_EXCEEDED
+    return EXIT_NOT_CHECKED if unchecked else 0
 
 
 def _comparison_report(arguments: argparse.Namespace, options: ReadingOptions, context: CliContext) -> ComparisonReport:

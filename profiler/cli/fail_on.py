@@ -54,13 +54,17 @@ def exceeded(comparison: Comparison, limits: Sequence[Limit]) -> list[Exceeded]:
 
 
 def undecidable(comparison: Comparison, limits: Sequence[Limit]) -> list[str]:
-    """Rows under a limit that have no interval, so that the limit can never be exceeded: one line each."""
-    return [
-        f"--fail-on {limit.row}: {candidate.name} has no interval (needs 2 runs per arm and a baseline above 0): not checked"
-        for limit in limits
-        for candidate in comparison.candidates
-        if (row := _row(candidate, limit.row)) is not None and row.relative_interval is None
-    ]
+    """Limits that could not be checked for a candidate, because it lacks the row or the row has no interval: one line each."""
+    found = []
+    for limit in limits:
+        for candidate in comparison.candidates:
+            row = _row(candidate, limit.row)
+            if row is None:
+                found.append(f"--fail-on {limit.row}: {candidate.name} has no such row: not checked")
+            elif row.relative_interval is None:
+                reason = "has no interval (needs 2 runs per arm and a baseline above 0)"
+                found.append(f"--fail-on {limit.row}: {candidate.name} {reason}: not checked")
+    return found
 
 
 def _row(candidate: CandidateComparison, name: str) -> ComparisonRow | None:

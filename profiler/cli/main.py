@@ -1,7 +1,8 @@
 """The console script: finds the command, runs it, and turns errors into one line and an exit code.
 
-Exit codes: 0 done; 1 the work failed or the input is damaged; 2 wrong usage; 3 a limit of ``compare --fail-on`` was
-exceeded; 130 interrupted, 129 and 143 ended by SIGHUP and SIGTERM; 141 the reader of the output went away.
+Exit codes: 0 done; 1 the work failed or the input is damaged; 2 wrong usage, or a limit of ``compare --fail-on`` that
+cannot be checked; 3 such a limit was exceeded; 130 interrupted, 129 and 143 ended by SIGHUP and SIGTERM; 141 the
+reader of the output went away.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from profiler.analysis.compare import CompareOptions, compare_arms
+from profiler.analysis.compare_rows import ArmValues, RowFamily, compare_family
 from profiler.errors import AnalysisError, UsageError
 from profiler.model.comparison import CandidateComparison, ComparisonRow, Verdict
 from profiler.model.comparison import TestKind as Kind
@@ -254,6 +255,27 @@ def test_rows_that_cannot_be_tested_do_not_count_in_the_family() -> None:
     compared = compare(baseline, arm("b", {"x": in_ms(8, 10, 9), "y": in_ms(9, 12, 13)}))
     assert compared.family == 1
     assert row(compared, "y").p_adjusted == row(compared, "y").p
+
+
+def test_rows_without_time_in_either_arm_are_no_part_of_the_family() -> None:
+    values = {"x": in_ms(10, 12, 11), "y": in_ms(9, 8, 8), "none": in_ms(0, 0, 0)}
+    found = compare_family(
+        RowFamily(
+            names=("x", "none"),
+            labels=("x", "none"),
+            notes=("", ""),
+            baseline=ArmValues(np.array([values["x"], values["none"]], np.float64)),
+            candidate=ArmValues(np.array([values["y"], values["none"]], np.float64)),
+            is_paired=False,
+            margin=0.0,
+        )
+    )
+    assert found.tested == 1
+    tested, empty = found.rows
+    assert (
+        tested.p_adjusted == tested.p == pytest.approx(scipy.stats.ttest_ind(values["x"], values["y"], equal_var=False).pvalue)
+    )
+    assert (empty.verdict, empty.p, empty.p_adjusted, empty.note) == (Verdict.UNTESTABLE, None, None, "no time in either arm")
 
 
 def test_too_few_runs_comes_before_every_other_verdict() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 
 import pytest
 
@@ -67,3 +68,14 @@ def test_messages() -> None:
 def test_an_unknown_row_lists_the_nearest() -> None:
     with pytest.raises(UsageError, match="no row or metric 'walk' in this comparison; nearest: wall"):
         exceeded(result((0.05, 0.09)), [Limit("walk", 0.01)])
+
+
+def test_a_row_that_one_candidate_lacks_is_not_checked_there() -> None:
+    whole = result((0.05, 0.09))
+    (first,) = whole.candidates
+    other = replace(first, name="other", rows=())
+    limits = [Limit("a::b", 2.0), Limit("total", 0.2)]
+    assert undecidable(whole, limits) == []
+    assert undecidable(replace(whole, candidates=(first, other)), limits) == [
+        "--fail-on a::b: other has no such row: not checked"
+    ]

@@ -226,7 +226,7 @@ def test_fail_on_a_row_that_is_not_there(less_hashing: str, capsys: pytest.Captu
 def test_one_run_per_arm_cannot_exceed_a_limit_and_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     record({"base": [BASE], "cand": [scaled(BASE, 600)]}, plain=False)
     code, out, err = slotscope(capsys, "compare", "base", "cand", "--rules", "rules.toml", "--fail-on", "5")
-    assert code == 0
+    assert code == 2
     assert "one run: no interval" in out
     assert "not checked" in err
 
