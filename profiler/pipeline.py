@@ -23,11 +23,12 @@ from profiler.analysis.logical_stacks import LogicalStacks, expand
 from profiler.analysis.nearest_names import nearest_names
 from profiler.analysis.owners import merge_other_functions, merge_owner_cells, other_functions, owner_cells
 from profiler.analysis.phase_findings import Unproven, phase_findings, unproven_weight
-from profiler.analysis.phases import PhaseScope, PhaseSelection, select_phase
+from profiler.analysis.phases import PhaseSelection, select_phase
 from profiler.analysis.run_quality import NO_SYMBOL, RunQuality, run_quality
 from profiler.analysis.select_event import samples_of_event, select_event
 from profiler.analysis.stack_patterns import compile_pattern, functions_with_name, stacks_through
 from profiler.errors import AnalysisError, UsageError
+from profiler.model.analysis_choices import DEFAULT_RULE_SETS, PhaseScope
 from profiler.model.arrays import BoolColumn, UInt64Column
 from profiler.model.capture import Capture
 from profiler.model.costs import ArmCosts, MissingSymbols, OtherFunction, OwnerCell
@@ -57,9 +58,9 @@ class AnalysisOptions:
     expressions, "" = all samples.  ``event``: "" or "auto" is the only event there is, else cpu-clock.  ``view``: what the
     category and group tables hold, "leaf" or "owner".  ``dimensions``: the tables to make."""
 
-    rules: tuple[str, ...] = ("ethereum", "native")
+    rules: tuple[str, ...] = DEFAULT_RULE_SETS
     phase: str = ""
-    phase_scope: str = "process"
+    phase_scope: str = PhaseScope.PROCESS
     focus: str = ""
     ignore: str = ""
     event: str = ""
@@ -226,11 +227,13 @@ class _Analysis:
         found = []
         if self.failed:
             reasons = sorted({info.outcome.failure for info in self.failed})
-            message = f"{self._arm.name}: {len(self.failed)} failed runs are left out ({'; '.join(reasons)})"
+            what = "1 failed run is" if len(self.failed) == 1 else f"{len(self.failed)} failed runs are"
+            message = f"{self._arm.name}: {what} left out ({'; '.join(reasons)})"
             found.append(ReportWarning("failed-runs", message, "look at their output with slotscope show"))
         unmarked = sum(not result.marked_samples for result in results)
         if self._phase is not None and unmarked:
-            message = f"{self._arm.name}: {unmarked} of {len(results)} runs have no sample in the phase and count as 0"
+            have = "has no sample in the phase and counts" if unmarked == 1 else "have no sample in the phase and count"
+            message = f"{self._arm.name}: {unmarked} of {len(results)} runs {have} as 0"
             found.append(ReportWarning("phase-missing", message, "record longer or at a higher frequency"))
         is_filtered = self._options.focus or self._options.ignore
         if is_filtered and results and not any(result.quality.samples for result in results):

@@ -12,13 +12,9 @@ from profiler.analysis.exact_sums import sums_by_group
 from profiler.analysis.level_order import outermost_occurrences, preorder, sums_of_subtrees
 from profiler.analysis.row_names import RowNames, names_of_rows
 from profiler.errors import UsageError
+from profiler.model.analysis_choices import DIMENSIONS, SAMPLE_DIMENSIONS, STACK_DIMENSIONS, VIEWS
 from profiler.model.arrays import Int32Column, Int64Column
 from profiler.model.costs import CostTable
-
-STACK_DIMENSIONS = ("function", "symbol", "dso", "file", "line")
-SAMPLE_DIMENSIONS = ("thread", "process", "host")
-DIMENSIONS = ("category", "group", *STACK_DIMENSIONS, *SAMPLE_DIMENSIONS)
-VIEWS = ("leaf", "owner")
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -9,21 +9,13 @@ with that sample, which it contains.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 
 import numpy as np
 
+from profiler.model.analysis_choices import PhaseScope
 from profiler.model.arrays import BoolColumn, Int64Column, UInt64Column, distinct
 from profiler.model.capture import Capture
 from profiler.model.sample_table import StackState
-
-
-class PhaseScope(StrEnum):
-    """Whose samples a window admits: those of its own thread, of all threads of its process, or all."""
-
-    THREAD = "thread"
-    PROCESS = "process"
-    HOST = "host"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

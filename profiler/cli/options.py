@@ -8,13 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from profiler.model.analysis_choices import DEFAULT_RULE_SETS, DIMENSIONS, VIEWS, PhaseScope
+
 if TYPE_CHECKING:
     from profiler.pipeline import AnalysisOptions, Arm
 
-DIMENSIONS = ("category", "group", "function", "symbol", "dso", "file", "line", "thread", "process", "host")
-DEFAULT_RULES = ("ethereum", "native")
-PHASE_SCOPES = ("process", "thread", "host")
-VIEWS = ("leaf", "owner")
 FORMATS = ("table", "markdown", "csv", "json")
 TABLE_ROWS = 25
 MARKDOWN_ROWS = 8
@@ -74,7 +72,10 @@ def add_selection_options(parser: argparse.ArgumentParser) -> None:
         help="only time while a stack of the process matches; '' = all time (default: as asked for when it was recorded)",
     )
     group.add_argument(
-        "--phase-scope", choices=PHASE_SCOPES, default="process", help="whose samples the phase admits (default: process)"
+        "--phase-scope",
+        choices=tuple(PhaseScope),
+        default=PhaseScope.PROCESS,
+        help="whose samples the phase admits (default: process)",
     )
     group.add_argument("--focus", type=regex_argument, metavar="REGEX", help="only stacks with a function that matches")
     group.add_argument("--ignore", type=regex_argument, metavar="REGEX", help="no stacks with a function that matches")
@@ -107,9 +108,9 @@ def reading_options(arguments: argparse.Namespace) -> ReadingOptions:
     """The options of a parsed command line; those that the command does not have keep their defaults."""
     given = vars(arguments)
     return ReadingOptions(
-        rules=tuple(given.get("rules") or DEFAULT_RULES),
+        rules=tuple(given.get("rules") or DEFAULT_RULE_SETS),
         phase=given.get("phase"),
-        phase_scope=given.get("phase_scope") or PHASE_SCOPES[0],
+        phase_scope=given.get("phase_scope") or PhaseScope.PROCESS,
         focus=given.get("focus") or "",
         ignore=given.get("ignore") or "",
         event=given.get("event") or "",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from profiler.cli.context import CliContext, terminal_style
-from profiler.cli.options import DEFAULT_RULES
+from profiler.model.analysis_choices import DEFAULT_RULE_SETS
 
 NAME = "rules"
 HELP = "Show the category rules, or check a rule file"
@@ -25,7 +25,7 @@ def run(arguments: argparse.Namespace, context: CliContext) -> int:
 
     if arguments.action == "check" and not arguments.names:
         raise UsageError("rules check: name the rule file to check")
-    rule_set = load_rule_sets(tuple(arguments.names) or DEFAULT_RULES)
+    rule_set = load_rule_sets(tuple(arguments.names) or DEFAULT_RULE_SETS)
     if arguments.action == "check":
         context.stdout.write(f"{rule_summary(rule_set)}: no mistakes found\n")
     else:

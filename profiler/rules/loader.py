@@ -17,16 +17,16 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from profiler.errors import UsageError
+from profiler.model.analysis_choices import DEFAULT_RULE_SETS
 from profiler.model.category import OTHER, Rule, RuleSet
 from profiler.model.rule_pattern import RulePattern
 from profiler.rules.rule_text import key_line, rule_lines
 
-DEFAULT_RULE_SETS = ("ethereum", "native")
 _PATTERN_KEYS = ("function", "file", "dso", "under")
 _FLAG_KEYS = ("transparent", "passthrough", "fallback")
 _RULE_KEYS = ("category", "group", *_PATTERN_KEYS, *_FLAG_KEYS)
 _TOP_KEYS = ("extends", "rule")
-_NAMES_OF_SUMS = ("total", "(rest)")
+NAMES_OF_SUMS = ("total", "(rest)")
 _BUILTIN_DIRECTORY = Path(__file__).parent
 PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 
@@ -66,7 +66,7 @@ def load_rule_sets(names_or_files: Sequence[str] = DEFAULT_RULE_SETS) -> RuleSet
     a readable file.
     """
     if not names_or_files:
-        raise UsageError(f"no rule set given: built-in are {', '.join(builtin_names())}")
+        raise UsageError(f"no rule set given (built-in: {', '.join(builtin_names())}; or give a file)")
     files = [_load(name) for name in names_or_files]
     pending = [name for file in files for name in file.extends]
     loaded = set(names_or_files)
@@ -115,7 +115,7 @@ def _load(name: str) -> RuleFile:
     if not (path.suffix == ".toml" or "/" in name or path.is_file()):
         known = builtin_names()
         hint = _did_you_mean(name, known)
-        raise UsageError(f"unknown rule set '{name}'{hint}; built-in are {', '.join(known)}, or give a file")
+        raise UsageError(f"unknown rule set '{name}'{hint} (built-in: {', '.join(known)}; or give a file)")
     try:
         text = path.read_bytes().decode("utf-8")
     except UnicodeDecodeError as error:
@@ -164,7 +164,7 @@ def _text(table: _Table, key: str) -> str:
         table.fail(key, f"'{key}' must be one line")
     if key == "category" and value == OTHER:
         table.fail(key, f"'{OTHER}' is the name of what no rule takes; choose another category name")
-    if key in ("category", "group") and value in _NAMES_OF_SUMS:
+    if key in ("category", "group") and value in NAMES_OF_SUMS:
         table.fail(key, f"'{value}' is the name of a sum in the tables; choose another {key} name")
     return str(value)
 
@@ -243,7 +243,7 @@ def _top_line(text: str, key: str) -> int:
 
 
 def _nearest(name: str, known: Sequence[str]) -> str:
-    return _did_you_mean(name, known) or f" (known: {', '.join(known)})"
+    return _did_you_mean(name, known) or f" (there are: {', '.join(known)})"
 
 
 def _did_you_mean(name: str, known: Sequence[str]) -> str:

@@ -209,7 +209,7 @@ def test_progress_names_the_runs() -> None:
     [
         (AnalysisOptions(dimensions=("colour",)), "unknown dimension 'colour'"),
         (AnalysisOptions(view="top"), "unknown view 'top'"),
-        (AnalysisOptions(phase="x", phase_scope="cluster"), "unknown phase scope 'cluster': choose one of thread"),
+        (AnalysisOptions(phase="x", phase_scope="cluster"), "unknown phase scope 'cluster': choose one of process, thread, host"),
         (AnalysisOptions(phase="("), r"--phase '\(' is no regular expression"),
         (AnalysisOptions(rules=("etherium",)), "unknown rule set 'etherium'"),
         (AnalysisOptions(event="cycles"), "no single event 'cycles'"),

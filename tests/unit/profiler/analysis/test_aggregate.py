@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from profiler.analysis.aggregate import DIMENSIONS, RunTable, merge_runs, run_tables
+from profiler.analysis.aggregate import RunTable, merge_runs, run_tables
 from profiler.analysis.attributed_run import AttributedRun
 from profiler.errors import AnalysisError, UsageError
+from profiler.model.analysis_choices import DIMENSIONS
 from profiler.model.costs import CostTable
 from support.attribution import attributed, rules
 from support.profile_from_text import profile_from_text

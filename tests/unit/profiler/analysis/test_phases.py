@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from profiler.analysis.logical_stacks import expand
-from profiler.analysis.phases import PhaseScope, PhaseSelection, select_phase
+from profiler.analysis.phases import PhaseSelection, select_phase
 from profiler.analysis.stack_patterns import functions_with_name, stacks_through
+from profiler.model.analysis_choices import PhaseScope
 from profiler.model.capture import Capture
 from profiler.model.sample_table import StackState
 from support.profile_from_text import DrawnSample, draw, profile_from_text, samples_from_text

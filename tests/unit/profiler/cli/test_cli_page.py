@@ -10,7 +10,8 @@ import pytest
 from profiler.cli.compare import EXIT_LIMIT_EXCEEDED
 from profiler.cli.export import SUFFIXES
 from profiler.cli.main import COMMANDS, EXIT_BROKEN_PIPE, EXIT_INTERRUPTED, command_parser
-from profiler.cli.options import DIMENSIONS, FORMATS, MARKDOWN_ROWS, PHASE_SCOPES, TABLE_ROWS, VIEWS
+from profiler.cli.options import FORMATS, MARKDOWN_ROWS, TABLE_ROWS
+from profiler.model.analysis_choices import DIMENSIONS, VIEWS, PhaseScope
 from profiler.model.comparison import Verdict
 
 PAGE = (Path(__file__).resolve().parents[4] / "docs" / "cli.md").read_text(encoding="utf-8")
@@ -57,7 +58,7 @@ def test_choices_and_defaults_are_told() -> None:
     assert all(f"`{dimension}`" in PAGE for dimension in DIMENSIONS)
     for option, choices in (
         ("--view", VIEWS),
-        ("--phase-scope", PHASE_SCOPES),
+        ("--phase-scope", PhaseScope),
         ("--format", FORMATS),
         ("--format", tuple(SUFFIXES)),
     ):
