@@ -75,7 +75,8 @@ def _notes(recording: Recording, index: RecordIndex, counts: IngestCounts, sampl
     if counts.unknown_events:
         notes.append(f"{counts.unknown_events} samples belong to no event of the recording and were left out")
     if counts.before_exec > _EXPECTED_BEFORE_EXEC * len(samples):
-        notes.append(f"{counts.before_exec} samples from before the program started were left out")
+        what, were = ("1 sample", "was") if counts.before_exec == 1 else (f"{counts.before_exec} samples", "were")
+        notes.append(f"{what} from before the program started {were} left out")
     if not any(event.sample_type & spec.PERF_SAMPLE_CALLCHAIN for event in recording.attributes) and len(samples):
         notes.append("recorded without call stacks; use --call-graph")
     notes += _weight_notes(recording, samples)

@@ -127,9 +127,10 @@ def _problem(name: str, measured: tuple[_Measured, _Measured], arms: tuple[str, 
 
 
 def _profiled_times(baseline: ArmCosts, candidate: ArmCosts) -> ReportWarning:
-    lacking = " and ".join(dict.fromkeys(arm.name for arm in (baseline, candidate) if not arm.plain))
+    lacking = list(dict.fromkeys(arm.name for arm in (baseline, candidate) if not arm.plain))
+    have = "has" if len(lacking) == 1 else "have"
     return ReportWarning(
         "no-plain-runs",
-        f"times and metrics come from profiled runs: {lacking} has no run without perf",
+        f"times and metrics come from profiled runs: {' and '.join(lacking)} {have} no run without perf",
         "record with --profile separate, so that the cost of profiling stays out of the times",
     )

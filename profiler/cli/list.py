@@ -17,7 +17,19 @@ HELP = "List the recorded sessions"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--limit", type=int, default=0, metavar="N", help="only the latest N sessions (default: all)")
+    parser.add_argument(
+        "--limit",
+        type=session_count_argument,
+        default=0,
+        metavar="N",
+        help="only the latest N sessions, 0 = all (default: all)",
+    )
+
+
+def session_count_argument(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of sessions (0 = all)")
+    return int(text)
 
 
 def run(arguments: argparse.Namespace, context: CliContext) -> int:

@@ -8,6 +8,7 @@ reader of the output went away.
 from __future__ import annotations
 
 import argparse
+import errno
 import gc
 import importlib
 import os
@@ -23,6 +24,8 @@ from profiler.cli.termination import Terminated
 from profiler.errors import AnalysisError, SlotscopeError, UsageError
 
 if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
+
     from profiler.model.costs import MissingSymbols
 
 PROGRAM = "slotscope"
@@ -31,6 +34,7 @@ _READING_COMMANDS = ("report", "compare", "export", "explain")
 EXIT_BY_SIGNAL = 128
 EXIT_INTERRUPTED = 130
 EXIT_BROKEN_PIPE = 141
+_WRITE_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 # Collections while modules are imported and tables are built find nothing: what a command makes, it keeps until it ends.
 _GARBAGE_THRESHOLD = 100_000
 
@@ -73,8 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         silence(sys.stdout)
         return EXIT_BROKEN_PIPE
     except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        return _fail(f"{where}{error.strerror or error}", 1)
+        return _fail(f"{_place_of(error)}{error.strerror or error}", 1)
 
 
 def load_command(name: str) -> CommandModule:
@@ -97,6 +100,10 @@ class _HelpShown(Exception):
 
 class _Parser(argparse.ArgumentParser):
     """Raises instead of ending the process."""
+
+    def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
+        # argparse's own drops what cannot be written.
+        (file or sys.stderr).write(message)
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message} (see `{self.prog} --help`)")
@@ -189,9 +196,19 @@ def _fail(message: str, code: int, lines_before: Sequence[str] = ()) -> int:
         for line in lines_before:
             print(line, file=sys.stderr)
         print(f"{PROGRAM}: {'' if code > EXIT_BY_SIGNAL else 'error: '}{printable(message)}", file=sys.stderr)
-    except BrokenPipeError:
+    except OSError:
         silence(sys.stderr)
     return code
+
+
+def _place_of(error: OSError) -> str:
+    """The file that the error is about, with a colon behind it.  Whatever commands write elsewhere is named."""
+    if error.filename:
+        return f"{error.filename}: "
+    if error.errno not in _WRITE_ERRORS:
+        return ""
+    silence(sys.stdout)
+    return "standard output: "
 
 
 if __name__ == "__main__":

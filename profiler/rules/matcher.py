@@ -9,9 +9,11 @@ from typing import NamedTuple
 import numpy as np
 
 from profiler.model.arrays import BoolColumn
-from profiler.model.category import Places, Rule, RuleMatches, RuleSet
+from profiler.model.category import OTHER, Places, Rule, RuleMatches, RuleSet
 from profiler.model.symbols import Function, NameSource
-from profiler.rules.loader import PLACEHOLDER
+from profiler.rules.loader import NAMES_OF_SUMS, PLACEHOLDER
+
+_TAKEN = frozenset({OTHER, *NAMES_OF_SUMS, ""})
 
 
 class _Place(NamedTuple):
@@ -152,4 +154,6 @@ def _category_of(rule: Rule, place: _Place) -> str | None:
             if found is None:
                 return None
             groups |= found.groupdict("")
-    return PLACEHOLDER.sub(lambda placeholder: groups[placeholder[1]], rule.category)
+    category = PLACEHOLDER.sub(lambda placeholder: groups[placeholder[1]], rule.category)
+    # The rule file cannot tell what an expansion gives: a file may be called "total", and a group may match nothing.
+    return f"{category or 'nameless'} (by rule)" if category in _TAKEN and not rule.is_transparent else category

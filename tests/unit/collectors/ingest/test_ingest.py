@@ -272,7 +272,7 @@ def test_samples_from_before_the_programs_own_exec() -> None:
         content.sample(Sample(time=time, pid=pid, tid=pid, chain=(USER, 0x400010)))
     profiled = ingested(content, RunMode.PROFILED)
     assert profiled.samples.time_ns.tolist() == [12, 15, 25]
-    assert "1 samples from before the program started were left out" in profiled.quality.notes
+    assert "1 sample from before the program started was left out" in profiled.quality.notes
     assert ingested(content).samples.time_ns.tolist() == [5, 12, 15, 25]
 
 

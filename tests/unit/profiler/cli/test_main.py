@@ -243,3 +243,24 @@ def test_streams_that_cannot_be_configured_are_left_alone(
     fake(lambda context: context.stdout.write("done") - 4)
     assert main(["rules"]) == 0
     assert target.getvalue() == "done"
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["rules", "--help"]])
+def test_a_full_device_is_named(arguments: list[str]) -> None:
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        command = [sys.executable, "-m", "profiler.cli.main", *arguments]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr == "slotscope: error: standard output: No space left on device\n"
+
+
+def test_an_error_that_cannot_be_told_keeps_its_exit_code() -> None:
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        command = [sys.executable, "-m", "profiler.cli.main", "nonsense"]
+        assert subprocess.run(command, stderr=full, check=False).returncode == 2
+
+
+@pytest.mark.parametrize("limit", ["-1", "x", "1.5"])
+def test_list_refuses_what_is_no_number_of_sessions(limit: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", f"--limit={limit}"]) == 2
+    assert f"'{limit}' is not a number of sessions" in capsys.readouterr().err

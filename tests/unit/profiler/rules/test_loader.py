@@ -117,11 +117,11 @@ def test_an_unknown_rule_set_is_answered_with_the_list() -> None:
     with pytest.raises(UsageError) as raised:
         load_rule_sets(("etherium",))
     assert str(raised.value) == (
-        "unknown rule set 'etherium', did you mean 'ethereum'?; built-in are common, ethereum, native, or give a file"
+        "unknown rule set 'etherium', did you mean 'ethereum'? (built-in: common, ethereum, native; or give a file)"
     )
     with pytest.raises(UsageError) as raised:
         load_rule_sets(("mine",))
-    assert str(raised.value) == "unknown rule set 'mine'; built-in are common, ethereum, native, or give a file"
+    assert str(raised.value) == "unknown rule set 'mine' (built-in: common, ethereum, native; or give a file)"
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:

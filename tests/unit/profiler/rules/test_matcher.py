@@ -124,6 +124,22 @@ def test_braces_in_names_are_not_placeholders() -> None:
     assert found.categories == ("{dso}::{closure} in app",)
 
 
+def test_names_of_sums_are_not_taken_by_expansions() -> None:
+    """A table's "total" and "other" stay what they are, whatever a file or function is called."""
+    text = "[[rule]]\ncategory = \"{f}\"\nfunction = '^x::(?P<f>.*)$'\n[[rule]]\ncategory = \"{dso}\"\ndso = '.'\n"
+    kept = RuleMatcher(RuleSet("t", parse_rule_file(text, "t.toml").rules))
+    found = match(
+        kept, *((function("f"), "", dso) for dso in ("total", "other", "(rest)", "totals")), (function("x::"), "", "a")
+    )
+    assert [shown(found, place) for place in range(5)] == [
+        ["total (by rule)"],
+        ["other (by rule)"],
+        ["(rest) (by rule)"],
+        ["totals"],
+        ["nameless (by rule)"],
+    ]
+
+
 def test_code_without_a_name_is_known_by_its_dso() -> None:
     rule_set = RuleSet("t", parse_rule_file("[[rule]]\ncategory = \"lib\"\nfunction = '^libx\\.so$'\n", "t.toml").rules)
     nameless = [Function(f"libx.so+0x{n:x}", "", f"libx.so+0x{n:x}", "", NameSource.UNRESOLVED) for n in (16, 32)]
