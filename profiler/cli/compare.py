@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace, context: CliContext) -> int:
     context.stdout.write(_rendered(report, options, context))
     context.stdout.flush()
     unchecked = undecidable(report.comparison, limits)
-    for line in [*unchecked, *(limit.message for limit in broken)]:
+    for line in [*unchecked, *broken]:
         print(f"slotscope: {line}", file=context.stderr)
     if broken:
         return EXIT_LIMIT_EXCEEDED

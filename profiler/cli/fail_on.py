@@ -22,13 +22,6 @@ class Limit:
     fraction: float
 
 
-@dataclass(frozen=True, slots=True)
-class Exceeded:
-    """A limit that a candidate broke, in words."""
-
-    message: str
-
-
 def parse_limit(text: str) -> Limit:
     """Argument type: "5", "5%", "memmove:2.5"; the last colon separates, so names may hold colons."""
     row, colon, number = text.rpartition(":")
@@ -41,15 +34,15 @@ def parse_limit(text: str) -> Limit:
     return Limit(row or TOTAL, percentage / 100)
 
 
-def exceeded(comparison: Comparison, limits: Sequence[Limit]) -> list[Exceeded]:
-    """Limits that a candidate broke: its whole relative interval lies beyond.  ``UsageError`` for a row that no candidate
-    has."""
+def exceeded(comparison: Comparison, limits: Sequence[Limit]) -> list[str]:
+    """Limits that a candidate broke, its whole relative interval lying beyond: one line each.  ``UsageError`` for a row that
+    no candidate has."""
     found = []
     for limit in limits:
         rows = [(candidate, row) for candidate in comparison.candidates if (row := _row(candidate, limit.row)) is not None]
         if not rows:
             raise UsageError(_unknown_row(comparison, limit.row))
-        found += [Exceeded(_message(candidate, row, limit)) for candidate, row in rows if _is_beyond(row, limit)]
+        found += [_message(candidate, row, limit) for candidate, row in rows if _is_beyond(row, limit)]
     return found
 
 

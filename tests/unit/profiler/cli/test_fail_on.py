@@ -58,7 +58,7 @@ def test_the_whole_interval_must_be_beyond(limit: Limit, is_exceeded: bool) -> N
 
 def test_messages() -> None:
     (broken,) = exceeded(result((0.05, 0.09)), [Limit("total", 0.01)])
-    assert broken.message == "cand: total rose by at least 5.00 %, more than 1 %"
+    assert broken == "cand: total rose by at least 5.00 %, more than 1 %"
     assert undecidable(result(None), [Limit("total", 0.01)]) == [
         "--fail-on total: cand has no interval (needs 2 runs per arm and a baseline above 0): not checked"
     ]
