@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +11,12 @@ import pytest
 from profiler.model.symbols import NameSource
 from support import symbol_programs
 from support.symbol_oracle import compare, symbol_addresses, symbolized, text_addresses
+from support.workload import Variant
 from symbolize.elf.image import parse_image
 
-ADDRESSES = 2000
+# More than the 2,000 that are to be compared: some lie in code without a source file.
+ADDRESSES = 2400
+COMPARED = 2000
 AGREEMENT = 0.995
 
 
@@ -22,7 +26,7 @@ def test_cxx_chains_agree_with_both_tools(variant: str, tmp_path: Path) -> None:
     addresses = text_addresses(program, ADDRESSES, seed=1)
     agreement = compare(program, addresses, symbolized(program, addresses))
     print(f"{variant}: {agreement.share:.2%} of {agreement.compared} addresses\n{agreement.report()}")
-    assert agreement.compared > 1000
+    assert agreement.compared >= COMPARED
     assert agreement.share >= AGREEMENT
 
 
@@ -32,7 +36,17 @@ def test_rust_chains_agree_with_both_tools(variant: str, tmp_path: Path) -> None
     addresses = text_addresses(program, ADDRESSES, seed=2)
     agreement = compare(program, addresses, symbolized(program, addresses))
     print(f"{variant}: {agreement.share:.2%} of {agreement.compared} addresses\n{agreement.report()}")
-    assert agreement.compared > 1000
+    assert agreement.compared >= COMPARED
+    assert agreement.share >= AGREEMENT
+
+
+@pytest.mark.parametrize("variant", [Variant(), Variant("-O0"), Variant("-O3", frame_pointers=True), Variant(lto=True)], ids=str)
+def test_workload_chains_agree_with_both_tools(variant: Variant, workload_build: Callable[[Variant], Path]) -> None:
+    program = workload_build(variant)
+    addresses = text_addresses(program, ADDRESSES, seed=6)
+    agreement = compare(program, addresses, symbolized(program, addresses))
+    print(f"{variant}: {agreement.share:.2%} of {agreement.compared} addresses\n{agreement.report()}")
+    assert agreement.compared >= COMPARED
     assert agreement.share >= AGREEMENT
 
 
