@@ -40,7 +40,9 @@ def test_rust_chains_agree_with_both_tools(variant: str, tmp_path: Path) -> None
     assert agreement.share >= AGREEMENT
 
 
-@pytest.mark.parametrize("variant", [Variant(), Variant("-O0"), Variant("-O3", frame_pointers=True), Variant(lto=True)], ids=str)
+@pytest.mark.parametrize(
+    "variant", [Variant(), Variant("-O0"), Variant("-O3", frame_pointers=True), Variant(lto=True)], ids=str
+)
 def test_workload_chains_agree_with_both_tools(variant: Variant, workload_build: Callable[[Variant], Path]) -> None:
     program = workload_build(variant)
     addresses = text_addresses(program, ADDRESSES, seed=6)
