@@ -65,7 +65,7 @@ def test_power_does_not_vanish_for_other_noise(noise: str) -> None:
 
 @pytest.mark.parametrize("runs", [5, 10])
 def test_a_planted_change_is_found_by_a_whole_comparison(runs: int) -> None:
-    """10 % off a row of 300 ms that is sampled at 1 kHz: sampling alone gives it a spread of 5.4 % per run, runs 1 %."""
+    """20 % off a row of 300 ms that is sampled at 1 kHz: sampling alone gives it a spread of 5.4 % per run, runs 1 %."""
     generator = generator_of("planted", runs)
     means = np.array([900, 500, 300, 30, 4], dtype=np.float64)
     found = wrong = 0
