@@ -71,7 +71,7 @@ def _store_if_needed(selectors: Sequence[str], context: CliContext) -> Store | N
     """A store that cannot be opened is no reason to refuse files."""
     try:
         return existing_store(context)
-    except StoreError:
+    except (StoreError, PermissionError):
         if all(Path(selector.partition("=")[2] or selector).exists() for selector in selectors):
             return None
         raise

@@ -9,6 +9,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -189,30 +190,53 @@ def test_lost_samples_fail_the_quality_and_the_run_stays_in(program: Program, ca
 
 
 @pytest.fixture
-def readable_directory() -> Iterator[Path]:
-    """One that other users can look into, which those of ``tmp_path`` are not."""
+def shared_directory(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A working directory that other users can look into, as they cannot into those of ``tmp_path``."""
     with tempfile.TemporaryDirectory() as name:
         Path(name).chmod(0o755)
+        monkeypatch.chdir(name)
         yield Path(name)
+        monkeypatch.undo()
 
 
-def test_a_recording_without_permission(
-    program: Program, readable_directory: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """perf run by root leaves files that nobody else may read."""
-    monkeypatch.chdir(readable_directory)
-    recording = written(program)
-    report(capsys, recording)  # whatever is imported for it is there before the change of user
-    Path(recording).chmod(0)
+@contextmanager
+def without_privileges() -> Iterator[None]:
+    """Root may read everything: as another user, then."""
     user = os.geteuid()
     if user == 0:
         os.seteuid(65534)
     try:
-        code, out, err = slotscope(capsys, "report", recording)
+        yield
     finally:
         os.seteuid(user)
+
+
+def test_a_recording_without_permission(program: Program, shared_directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """perf run by root leaves files that nobody else may read."""
+    recording = written(program)
+    report(capsys, recording)  # whatever is imported for it is there before the change of user
+    Path(recording).chmod(0)
+    with without_privileges():
+        code, out, err = slotscope(capsys, "report", recording)
     assert (code, out) == (1, "")
     assert err == f"slotscope: error: {recording}: cannot be opened: Permission denied\n"
+
+
+def test_a_store_without_permission(program: Program, shared_directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is named where it is needed, and no reason to refuse files."""
+    recording = written(program)
+    expected = weights(report(capsys, recording))
+    store = Path(".slotscope")
+    store.mkdir()
+    (store / "catalog.sqlite").touch()
+    store.chmod(0)
+    with without_privileges():
+        code, out, err = slotscope(capsys, "report", "base")
+        found = weights(report(capsys, recording))
+    store.chmod(0o755)
+    assert (code, out) == (1, "")
+    assert err == "slotscope: error: .slotscope/catalog.sqlite: Permission denied\n"
+    assert sum(found.values()) == sum(expected.values())
 
 
 @pytest.mark.parametrize("selector", ["nothing.data", "variant:base", "session:last-week", "file:x.data", "nowhere/*.data"])
