@@ -79,7 +79,14 @@ def shuffled_index(index: int, count: int, seed: bytes) -> int:
 
 @pytest.mark.parametrize(
     "variant",
-    [Variant("-O0"), Variant(lto=True), Variant(portable_sha256=True), Variant(portable_sha256=True, slower_hash=100)],
+    [
+        Variant("-O0"),
+        pytest.param(Variant("-O1"), marks=pytest.mark.full),
+        pytest.param(Variant("-O3"), marks=pytest.mark.full),
+        Variant(lto=True),
+        Variant(portable_sha256=True),
+        Variant(portable_sha256=True, slower_hash=100),
+    ],
     ids=lambda variant: variant.label,
 )
 @pytest.mark.parametrize("mode", ["pure", "mixed"])
