@@ -61,8 +61,10 @@ def self_by_name(table: CostTable) -> dict[str, int]:
     return {name: int(weight) for name, weight in zip(table.names, table.self_weight.sum(axis=1), strict=True)}
 
 
-def assert_shares_match(table: CostTable, expected_ns: Mapping[str, int], tolerance: float) -> None:
-    """Every category's share of the table equals its share of the timers within ``tolerance`` and three standard deviations
+def assert_shares_match(
+    table: CostTable, expected_ns: Mapping[str, int], tolerance: float, sampling_deviations: float = 3
+) -> None:
+    """Every category's share of the table equals its share of the timers within ``tolerance`` and so many standard deviations
     of sampling; a category that has no timer is expected to have no time."""
     measured = self_by_name(table)
     total, samples = int(table.total.sum()), int(table.self_samples.sum())
@@ -70,7 +72,7 @@ def assert_shares_match(table: CostTable, expected_ns: Mapping[str, int], tolera
     misses = []
     for name in sorted({*measured, *expected_ns}):
         share, expected = measured.get(name, 0) / total, expected_ns.get(name, 0) / timed
-        allowed = tolerance + 3 * math.sqrt(expected * (1 - expected) / samples)
+        allowed = tolerance + sampling_deviations * math.sqrt(expected * (1 - expected) / samples)
         if abs(share - expected) > allowed:
             misses.append(f"{name}: {share:.2%}, by the timers {expected:.2%}, allowed +-{allowed:.2%}")
     assert not misses
