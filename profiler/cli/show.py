@@ -13,6 +13,7 @@ from profiler.cli.list import state_text
 if TYPE_CHECKING:
     from profiler.model.run import CaptureInfo
     from profiler.store.records import StoredRun, StoredSession
+    from profiler.store.store import Store
 
 NAME = "show"
 HELP = "Show what is known of a session and its runs"
@@ -35,7 +36,7 @@ def run(arguments: argparse.Namespace, context: CliContext) -> int:
     for variant in sorted({run.summary.variant for run in runs}):
         last = [run for run in runs if run.summary.variant == variant][-1]
         lines += _variant_lines(variant, store.load(last).info)
-    table = _run_table(runs, context) + _failure_lines(runs) if runs else "no runs\n"
+    table = _run_table(runs, context) + _failure_lines(runs, store) if runs else "no runs\n"
     context.stdout.write("\n".join(lines) + "\n\n" + table)
     return 0
 
@@ -108,8 +109,13 @@ def _remark(run: StoredRun) -> str:
     return "" if run.round_complete else "its round was cut short"
 
 
-def _failure_lines(runs: Sequence[StoredRun]) -> str:
+def _failure_lines(runs: Sequence[StoredRun], store: Store) -> str:
     from reports.plain_text import printable
 
-    failed = [run for run in runs if run.summary.failure]
-    return "".join(f"run {run.key.number} is left out: {printable(run.summary.failure)}\n" for run in failed)
+    lines = []
+    for run in runs:
+        if run.summary.failure:
+            output = store.load(run).info.outcome.output_tail.strip().splitlines()
+            last = f"; its last line: {output[-1][:200]}" if output else ""
+            lines.append(f"run {run.key.number} is left out: {printable(run.summary.failure + last)}\n")
+    return "".join(lines)

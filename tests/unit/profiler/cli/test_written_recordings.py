@@ -285,15 +285,20 @@ def test_recording_without_perf_or_without_permission(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "message", "last_line"),
     [
-        (["--", "no-such-program"], "no-such-program: not found in PATH"),
-        (["--", "sh", "-c", "echo the reason; exit 7"], "sh: the first run failed: exit code 7; its last line: the reason"),
-        (["--metric", "t=nowhere (.*)", "--", "echo", "hello"], "metric 't' (nowhere (.*)) matches nothing"),
+        (["--", "no-such-program"], "no-such-program: not found in PATH", []),
+        (["--", "sh", "-c", "echo the reason; exit 7"], "sh: the first run failed: exit code 7", ["the reason"]),
+        (["--metric", "t=nowhere (.*)", "--", "echo", "hello"], "metric 't' (nowhere (.*)) matches nothing", ["hello"]),
     ],
 )
 def test_programs_that_fail_without_perf(
-    arguments: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    arguments: list[str],
+    message: str,
+    last_line: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Plain runs need no perf, and fail in the same words."""
     commands_on_path(tmp_path / "bin", monkeypatch)
@@ -302,6 +307,10 @@ def test_programs_that_fail_without_perf(
     assert (code, out) == (1, "")
     (line,) = [line for line in err.splitlines() if line.startswith("slotscope: error: ")]
     assert message in line
+    assert line.count("its last line: ") == len(last_line)
+    code, shown, _ = slotscope(capsys, *store, "show")
+    assert code == (0 if last_line else 2)
+    assert all(f"; its last line: {text}\n" in shown for text in last_line)
     assert slotscope(capsys, *store, "record", "--profile", "none", "--runs", "2", "--", "true")[0] == 0
 
 
