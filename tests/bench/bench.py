@@ -142,6 +142,8 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     version = subprocess.run(["perf", "--version"], capture_output=True, text=True, check=True).stdout.strip()
     print(f"{version}, Python {sys.version.split()[0]}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
+    if shutil.which("stackcollapse-perf.pl") is None:
+        print("stackcollapse-perf.pl is not in PATH: the folded output is compared with perf script alone")
     python = f"{sys.executable} -m profiler.cli.main"
     for name, path in captures(folder, arguments.samples, arguments.dwarf_samples).items():
         size_mb = path.stat().st_size / 1e6
