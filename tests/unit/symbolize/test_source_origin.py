@@ -10,7 +10,7 @@ ORIGINS = {
     "/home/dev/.cargo/registry/src/index.crates.io-6f17d22bba15001f/sha2-0.10.8/src/sha256.rs": "sha2",
     "/home/dev/.cargo/registry/src/index.crates.io-6f17d22bba15001f/parking_lot-0.12.1/src/raw_rwlock.rs": "parking_lot",
     "/rust/deps/hashbrown-0.15.2/src/raw.rs": "hashbrown",
-    "/root/.cargo/git/checkouts/milhouse-1a2b3c4d5e6f7081/e3e6f1a/src/tree.rs": "milhouse",
+    "/home/dev/.cargo/git/checkouts/milhouse-1a2b3c4d5e6f7081/e3e6f1a/src/tree.rs": "milhouse",
     "/home/a/lighthouse/consensus/tree-hash/src/lib.rs": "tree_hash",
     "/home/a/app/examples/demo.rs": "examples",
     "/usr/include/c++/12/bits/stl_vector.h": "std",
