@@ -34,28 +34,25 @@ _SHIPPED_DIRECTORY = re.compile(r"^/rustc/|^/rust/deps/|/(?:glibc|gcc)[-/][^/]*/
 
 @dataclass(frozen=True, slots=True)
 class BinaryFacts:
-    """The values are those of ``profiler.model.run.ProgramFacts``; ``needed``: DT_NEEDED in file order; ``producer``: the
-    distinct producers, joined by "; "."""
+    """The values are those of ``profiler.model.run.ProgramFacts``; ``producer``: the distinct producers, joined by
+    "; "."""
 
     keeps_frame_pointers: bool
     allocator: str
     mangling: str
     debug_info: str
     producer: str
-    needed: tuple[str, ...]
 
 
 def binary_facts(image: ElfImage) -> BinaryFacts:
     """Facts of ``image``.  What is damaged counts as absent."""
-    needed = needed_libraries(image)
     units = [unit for unit in unit_facts(image) if not _SHIPPED_DIRECTORY.search(f"{unit.directory}/")]
     return BinaryFacts(
         keeps_frame_pointers=keeps_frame_pointers(image),
-        allocator=allocator(image, needed),
+        allocator=allocator(image, needed_libraries(image)),
         mangling=mangling(image),
         debug_info=_debug_info(units),
         producer=_producer(image, units),
-        needed=needed,
     )
 
 

@@ -67,13 +67,6 @@ def decode(data: bytes | memoryview | mmap.mmap, name: str) -> Capture:
     )
 
 
-def decode_info(data: bytes | memoryview | mmap.mmap, name: str) -> CaptureInfo:
-    """The run information alone, from a whole container or its beginning (head and its checksum); same errors."""
-    _, preamble, head = _open(data, name)
-    stored = upgrade(StoredCapture(head, {}), preamble.version, CURRENT_VERSION, UPGRADES)
-    return _values(stored.head, name).info
-
-
 def _open(data: bytes | memoryview | mmap.mmap, name: str) -> tuple[memoryview, Preamble, Mapping[str, Json]]:
     view = memoryview(data)
     preamble = read_preamble(view, name)

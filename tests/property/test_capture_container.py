@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from profiler.codec.container import decode, decode_info, encode
+from profiler.codec.container import decode, encode
 from profiler.errors import FormatError
 from profiler.model.capture import Capture
 from profiler.model.dso import Dso, DsoKind
@@ -115,7 +115,6 @@ def captures(draw: st.DrawFn) -> Capture:
 def test_decode_gives_back_what_was_encoded(capture: Capture) -> None:
     data = encode(capture)
     assert same(decode(data, "x"), capture)
-    assert same(decode_info(data, "x"), capture.info)
 
 
 @given(captures())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from profiler.model.costs import ArmCosts, ArmQuality, CostTable, MissingSymbols
 from profiler.model.quality import ReportWarning
 from profiler.model.run import CaptureInfo, HostFacts, Metric, ProgramFacts, RunIdentity, RunMode, RunOutcome
 from profiler.model.shares import ShareIntervals
+from support import arms
 
 MS = 1_000_000
 
@@ -42,20 +44,7 @@ def cost_table(
     )
 
 
-GOOD_QUALITY = ArmQuality(
-    status="ok",
-    samples=1000,
-    lost_samples=0,
-    complete=1.0,
-    gap_possible=0.0,
-    rootless=0.0,
-    truncated=0.0,
-    no_user_stack=0.0,
-    unresolved=0.0,
-    folded_interrupts=0.0,
-    own_debug_share=1.0,
-    partial_names=0.0,
-)
+GOOD_QUALITY = replace(arms.GOOD_QUALITY, samples=1000)
 
 
 def run_info(

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from profiler.codec.container import decode, decode_info, encode
+from profiler.codec.container import decode, encode
 from profiler.errors import FormatError
-from support.sample_captures import run_info, same, two_stack_capture
+from support.sample_captures import run_info, two_stack_capture
 
 CAPTURE = two_stack_capture(run_info("20260301-100000-abcd", "base"))
 DATA = encode(CAPTURE)
@@ -75,15 +75,9 @@ def test_columns_cannot_be_written_to() -> None:
         capture.samples.weight[0] = 1
 
 
-def test_head_alone_is_enough_for_the_information() -> None:
-    (head_bytes,) = struct.unpack_from("<Q", DATA, 16)
-    assert same(decode_info(DATA[: 32 + head_bytes + 32], "x"), CAPTURE.info)
-
-
 def test_newer_version_is_named_with_ours() -> None:
-    for read in (decode, decode_info):
-        with pytest.raises(FormatError, match=r"a\.capture: byte 8: format version 2, but .* up to 1"):
-            read(rewritten(version=2), "a.capture")
+    with pytest.raises(FormatError, match=r"a\.capture: byte 8: format version 2, but .* up to 1"):
+        decode(rewritten(version=2), "a.capture")
 
 
 def test_version_without_a_way_up_is_refused() -> None:
