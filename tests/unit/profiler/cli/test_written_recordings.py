@@ -353,3 +353,16 @@ def test_one_of_several_events_is_chosen(program: Program, capsys: pytest.Captur
     ):
         document = report(capsys, "events.data", *options)
         assert (document["event"], document["total"], document["unit"]) == (event, count, unit)
+
+
+def test_python_page_does_what_it_says(program: Program) -> None:
+    written(program, "perf.data")
+    page = (Path(__file__).parents[4] / "docs" / "python.md").read_text(encoding="utf-8")
+    code = page.split("```python\n")[1].split("```")[0]
+    names: dict[str, Any] = {}
+    exec(compile(code, "python.md", "exec"), names)
+    rows = {row["name"]: row["self"] for row in names["frame"].to_dict("records")}
+    assert rows == {"work": SAMPLES * PERIOD, "main": 0}
+    columns = "name, label, session, variant, host, round, self, total, samples"
+    assert list(names["frame"].columns) == columns.split(", ")
+    assert columns in page
