@@ -14,7 +14,8 @@ pytestmark = pytest.mark.perf
 
 TOLERANCE = 0.01
 FREQUENCY_HZ = 9973
-PERIOD_NS = 1e9 / FREQUENCY_HZ
+# The rate that `record` takes by default.  At 9,973 Hz the stack dumps of a run are a gigabyte, and perf may lose some.
+DEFAULT_FREQUENCY_HZ = 1999
 
 
 @pytest.fixture(scope="module")
@@ -48,10 +49,13 @@ def test_owner_view_is_the_sum_of_its_leaves(run: RecordedRun) -> None:
     assert by_owner == self_by_name(costs.tables["category"])
 
 
-def test_weights_sum_to_the_cpu_time_the_kernel_accounted(run: RecordedRun) -> None:
-    weights = int(run.capture.samples.weight.sum())
+def test_weights_sum_to_the_cpu_time_the_kernel_accounted(
+    perf: str, workload_build: Callable[[Variant], Path], tmp_path: Path
+) -> None:
+    run = record(workload_build(Variant()), ("--epochs", "120"), dwarf_settings(DEFAULT_FREQUENCY_HZ), tmp_path)
     accounted = run.outcome.user_ns + run.outcome.system_ns
-    assert weights == pytest.approx(accounted, rel=0.01, abs=PERIOD_NS)
+    assert run.capture.quality.lost_samples == 0
+    assert int(run.capture.samples.weight.sum()) == pytest.approx(accounted, rel=0.01, abs=1e9 / DEFAULT_FREQUENCY_HZ)
 
 
 def test_categories_partition_the_total(run: RecordedRun) -> None:
