@@ -6,13 +6,14 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from profiler.model.arrays import Int32Column, Int64Column, UInt64Column
+from profiler.model.arrays import Int32Column, Int64Column, UInt64Column, distinct
 from symbolize.dwarf.function_names import FunctionNames
 from symbolize.dwarf.inline_chains import InlineChains
 from symbolize.dwarf.intervals import Intervals
 from symbolize.dwarf.line_header import LineHeader, read_line_header
 from symbolize.dwarf.line_program import LineTable, run_line_program, run_sequences
 from symbolize.dwarf.line_sequences import LineSequences, find_sequences
+from symbolize.dwarf.other_files import OtherFiles
 from symbolize.dwarf.sections import DwarfSections
 from symbolize.dwarf.source_map import SourceMap, empty_source_map
 from symbolize.dwarf.source_map_growth import OutlinedUnit, UnitAnswers, add_answers, add_outlines, text_sequences
@@ -27,9 +28,9 @@ WHOLE_PROGRAM = -1
 class DebugInfo:
     """The debug information of one file.  Damaged units are left out and counted, never raised."""
 
-    def __init__(self, sections: DwarfSections) -> None:
+    def __init__(self, sections: DwarfSections, files: OtherFiles | None = None) -> None:
         self._sections = sections
-        self._reader = UnitReader(sections)
+        self._reader = UnitReader(sections, files)
         self._names = FunctionNames(self._reader)
         self._headers: dict[int, LineHeader | None] = {}
 
@@ -59,7 +60,7 @@ class DebugInfo:
         outline: UnitOutline | None = None
         is_damaged = is_skeleton = False
         try:
-            is_skeleton = self._reader.root(row).is_skeleton
+            is_skeleton = self._reader.is_incomplete(row)
             outline = read_outline(self._reader.open(row), units.ranges_of(row))
         except MALFORMED:
             is_damaged = True
@@ -88,7 +89,7 @@ class DebugInfo:
         unit = known.units.lookup(addresses)
         function = known.covered.lookup(addresses)
         answers = []
-        for row in np.unique(unit).tolist():
+        for row in distinct(unit).tolist():
             own = unit == row
             answers.append(self._unit_answers(known, row, addresses[own], function[own]))
         return answers
@@ -114,7 +115,7 @@ class DebugInfo:
         if not np.any(is_own):
             return None
         chains = InlineChains(self._reader.open(row))
-        for each in np.unique(function[is_own]).tolist():
+        for each in distinct(function[is_own]).tolist():
             chains.add_function(int(known.functions.die[each]), addresses[function == each].tolist())
         return chains
 
@@ -140,6 +141,6 @@ class DebugInfo:
 def _hit_sequences(start: UInt64Column, place: Int64Column, addresses: UInt64Column) -> Iterable[tuple[int, int, int]]:
     """(first, last, highest address asked) of the sequences that begin at one address; those of empty functions share it with
     the next one."""
-    for last in np.unique(place[place >= 0]).tolist():
+    for last in distinct(place[place >= 0]).tolist():
         first = int(np.searchsorted(start, start[last], side="left"))
         yield first, last, int(addresses[place == last][-1])

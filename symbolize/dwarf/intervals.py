@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from profiler.model.arrays import Int32Column, UInt64Column
+from profiler.model.arrays import Int32Column, UInt64Column, distinct
 
 # Cells that painting may touch: nesting is a few dozen levels deep, damaged input could make it quadratic.
 CELLS_PER_RANGE = 256
@@ -14,7 +14,7 @@ CELLS_ALWAYS = 4_000_000
 NOBODY = -1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Intervals:
     """``owner[i]`` owns the addresses from ``start[i]`` up to ``start[i + 1]``, the last one without end; -1 = nobody.
     ``start`` is sorted; the first matching entry from the right counts."""
@@ -42,7 +42,7 @@ def paint(low: UInt64Column, high: UInt64Column, owner: Int32Column) -> Interval
     order = np.argsort(low, kind="stable")
     if np.all(high[order][:-1] <= low[order][1:]):
         return _disjoint(low[order], high[order], owner[order])
-    bounds = np.unique(np.concatenate([low, high]))
+    bounds = distinct(np.concatenate([low, high]))
     first, last = np.searchsorted(bounds, low), np.searchsorted(bounds, high)
     if int((last - first).sum()) > CELLS_PER_RANGE * len(low) + CELLS_ALWAYS:
         raise ValueError("address ranges overlap without end")

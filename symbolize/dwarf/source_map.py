@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from profiler.model.arrays import BoolColumn, Int32Column, Int64Column, UInt8Column, UInt64Column
+from profiler.model.arrays import BoolColumn, Int32Column, Int64Column, UInt8Column, UInt64Column, distinct
 from symbolize.dwarf.intervals import Intervals
 from symbolize.dwarf.strings import StringPool, make_pool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class FunctionTable:
     """Functions with code of all outlined units.  ``die``: offset in .debug_info.  ``unit``: row of the unit."""
 
@@ -24,7 +24,7 @@ class FunctionTable:
     unit: Int32Column
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class SequenceTable:
     """Line sequences of all outlined units by ``address`` of their first row, ascending.  ``unit``: row of the unit.
     ``begin``, ``end``: positions in its line program."""
@@ -35,7 +35,7 @@ class SequenceTable:
     end: Int64Column
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class AnswerTable:
     """Answers for link addresses, ascending by ``address``.  ``node``: the innermost node, -1 = no function.  ``file``: row of
     the strings, -1 = unknown.  ``line``, ``column``: 0 = unknown."""
@@ -47,7 +47,7 @@ class AnswerTable:
     column: Int32Column
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class NodeTable:
     """Functions and inlined calls of the answers.  ``parent``: a smaller row, -1 = a function.  ``name``: row of the name
     table, -1 = nameless.  ``call_file``: row of the strings, -1 = unknown; ``call_line``, ``call_column``: 0 = unknown."""
@@ -59,7 +59,7 @@ class NodeTable:
     call_column: Int32Column
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class NameTable:
     """``name``, ``linkage_name``: rows of the strings (-1 = none); ``source``: ``NameSource``."""
 
@@ -68,7 +68,7 @@ class NameTable:
     source: UInt8Column
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class SourceMap:
     """``units``: which unit covers an address; ``is_outlined[unit]``; ``covered``: which function of ``functions`` covers an
     address.  ``left_out``: units that are damaged or of an unsupported kind; ``skeletons``: outlined units whose functions are
@@ -97,14 +97,11 @@ class SourceMap:
 
     def unanswered(self, addresses: UInt64Column) -> UInt64Column:
         """The addresses that are in a unit and have no answer yet, each once, ascending."""
-        open_addresses: UInt64Column = np.unique(
-            addresses[(self.answer_rows(addresses) < 0) & (self.units.lookup(addresses) >= 0)]
-        )
-        return open_addresses
+        return distinct(addresses[(self.answer_rows(addresses) < 0) & (self.units.lookup(addresses) >= 0)])
 
     def units_to_outline(self, addresses: UInt64Column) -> list[int]:
         """Rows of the units that cover ``addresses`` and are not outlined yet, ascending."""
-        hit = np.unique(self.units.lookup(addresses))
+        hit = distinct(self.units.lookup(addresses))
         hit = hit[hit >= 0]
         rows: list[int] = hit[~self.is_outlined[hit]].tolist()
         return rows

@@ -25,7 +25,7 @@ NAMELESS = -1
 Table = TypeVar("Table", FunctionTable, SequenceTable, NodeTable, AnswerTable)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class OutlinedUnit:
     """``outline``, ``sequences``: None when that part is damaged or absent.  ``is_text``: which sequences describe code that
     is in the file.  ``is_skeleton``: its functions are described in another file."""
@@ -38,7 +38,7 @@ class OutlinedUnit:
     is_skeleton: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class UnitAnswers:
     """Answers of one unit for ``addresses``, ascending.  ``lines`` holds at least the rows around them."""
 

@@ -10,7 +10,7 @@ import numpy as np
 from profiler.model.arrays import Int64Column
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class StringPool:
     """Text i is ``data[start[i]:start[i + 1]]`` in UTF-8; ``start`` is int64[n + 1]."""
 

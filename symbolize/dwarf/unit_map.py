@@ -14,7 +14,7 @@ from symbolize.dwarf.unit_reader import UnitReader
 from symbolize.dwarf.unit_root import MALFORMED
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class UnitMap:
     """``covered``: owner = row of the unit reader's units.  ``left_out``: number of units that could not be read."""
 

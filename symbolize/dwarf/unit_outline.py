@@ -23,7 +23,7 @@ NOWHERE = 1 << 60
 ALIGNMENT = 16
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class UnitOutline:
     """``die``: offsets in .debug_info of the unit's functions with code.  ``covered``: owner = row of ``die``."""
 
