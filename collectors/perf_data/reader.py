@@ -15,11 +15,12 @@ import numpy as np
 from collectors.perf_data import spec
 from collectors.perf_data.attributes import EventAttributes
 from collectors.perf_data.byte_source import WINDOW_BYTES, ByteSource, words_of
+from collectors.perf_data.event_selector import EventSelector
 from collectors.perf_data.features import EventDescription, Features, parse_features
 from collectors.perf_data.file_header import FileHeader, feature_sections, parse_event_attributes, parse_file_header
 from collectors.perf_data.record_index import RecordIndex, index_records
 from collectors.perf_data.sample_fields import SampleFields, decode_samples
-from collectors.perf_data.sample_layout import SampleLayout, sample_layout, trailers
+from collectors.perf_data.sample_layout import SampleLayout, trailers
 from profiler.errors import FormatError
 from profiler.model.arrays import BoolColumn, Int16Column, Int64Column, UInt64Column
 
@@ -86,45 +87,6 @@ class Recording:
             chosen: Int64Column | slice = slice(None) if rows is None else rows
             fields = decode_samples(words, starts[chosen], layout)
             yield Chunk(layout, offsets[chosen], event[chosen], fields)
-
-
-class EventSelector:
-    """Which event a sample belongs to: by the id in it."""
-
-    def __init__(self, attributes: Sequence[EventAttributes], name: str) -> None:
-        self._layouts = [sample_layout(event) for event in attributes]
-        id_words = {layout.id_word for layout in self._layouts}
-        if len(id_words) > 1:
-            message = "its events place the event id at different positions of a sample, so samples cannot be told apart"
-            raise FormatError(name, message)
-        self._id_word = id_words.pop() if len(attributes) > 1 else -1
-        owner = {number: row for row, event in enumerate(attributes) for number in event.ids}
-        # perf writes id 0 for samples of the first event of old recordings.
-        owner.setdefault(0, 0)
-        self._ids = np.array(sorted(owner), np.uint64)
-        self._rows = np.array([owner[number] for number in sorted(owner)], np.int16)
-
-    def events(self, words: UInt64Column, starts: Int64Column) -> Int16Column:
-        """Row of the event of each sample; -1 when its id is unknown."""
-        if self._id_word < 0:
-            return np.zeros(len(starts), np.int16)
-        sizes = (words[starts] >> np.uint64(51)).astype(np.int64)
-        inside = sizes > self._id_word
-        ids = np.where(inside, words[np.where(inside, starts + self._id_word, 0)], np.uint64(0))
-        found = np.minimum(np.searchsorted(self._ids, ids), len(self._ids) - 1)
-        return np.where(self._ids[found] == ids, self._rows[found], -1).astype(np.int16)
-
-    def rows_by_layout(self, event: Int16Column) -> Iterator[tuple[SampleLayout, Int64Column | None]]:
-        """Samples grouped by layout; ``None`` = all of them.  Samples of unknown events count as of the first event."""
-        distinct = list(dict.fromkeys(self._layouts))
-        if len(distinct) == 1:
-            yield distinct[0], None
-            return
-        number = np.array([distinct.index(layout) for layout in self._layouts])[np.maximum(event, 0)]
-        for row, layout in enumerate(distinct):
-            rows = np.flatnonzero(number == row)
-            if len(rows):
-                yield layout, rows
 
 
 def _aligned(view: memoryview, starts: Int64Column) -> tuple[UInt64Column, Int64Column]:

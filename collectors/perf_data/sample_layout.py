@@ -95,17 +95,31 @@ def trailer_layout(attributes: EventAttributes) -> TrailerLayout:
 class Trailers:
     """The trailer of a record by the event it belongs to.
 
-    ``by_id`` is used only when events differ and every record ends with its event's id (PERF_SAMPLE_IDENTIFIER).
+    ``by_id`` is used only when events differ; the id is then the word ``id_from_end`` before the record's end.
     """
 
     default: TrailerLayout
     by_id: dict[int, TrailerLayout]
+    id_from_end: int = 1
 
 
 def trailers(attributes: Sequence[EventAttributes]) -> Trailers:
+    """Trailers of all events.  When they place the id differently, those of the first event are taken for all, as by perf."""
     layouts = [trailer_layout(event) for event in attributes]
-    has_identifiers = all(event.sample_type & spec.PERF_SAMPLE_IDENTIFIER for event in attributes)
-    by_id: dict[int, TrailerLayout] = {}
-    if len(set(layouts)) > 1 and has_identifiers:
-        by_id = {number: layout for event, layout in zip(attributes, layouts, strict=True) for number in event.ids}
-    return Trailers(layouts[0], by_id)
+    places = {_id_from_end(event) for event in attributes}
+    if len(set(layouts)) == 1 or len(places) > 1 or 0 in places:
+        return Trailers(layouts[0], {})
+    by_id = {number: layout for event, layout in zip(attributes, layouts, strict=True) for number in event.ids}
+    return Trailers(layouts[0], by_id, places.pop())
+
+
+def _id_from_end(attributes: EventAttributes) -> int:
+    """How many words before the end of a trailer the event's id is; 0 when it has none."""
+    if not attributes.is_sample_id_all:
+        return 0
+    if attributes.sample_type & spec.PERF_SAMPLE_IDENTIFIER:
+        return 1
+    if not attributes.sample_type & spec.PERF_SAMPLE_ID:
+        return 0
+    behind = (spec.PERF_SAMPLE_STREAM_ID, spec.PERF_SAMPLE_CPU)
+    return 1 + sum(bool(attributes.sample_type & field) for field in behind)

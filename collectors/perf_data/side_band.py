@@ -184,16 +184,18 @@ class SideBandDecoder:
 
     def _trailer(self, view: memoryview, start: int, size: int) -> tuple[int, int]:
         """(time, end of the record's own content)."""
-        layout = self._layout(view, start + size)
+        layout = self._layout(view, start, size)
         end = start + max(spec.RECORD_HEADER_BYTES, size - layout.size_bytes)
         if layout.time_at < 0 or end + layout.size_bytes != start + size:
             return 0, end
         return _WORD.unpack_from(view, end + layout.time_at)[0], end
 
-    def _layout(self, view: memoryview, end: int) -> TrailerLayout:
-        if not self._trailers.by_id:
-            return self._trailers.default
-        return self._trailers.by_id.get(_WORD.unpack_from(view, end - 8)[0], self._trailers.default)
+    def _layout(self, view: memoryview, start: int, size: int) -> TrailerLayout:
+        trailers = self._trailers
+        id_at = size - 8 * trailers.id_from_end
+        if not trailers.by_id or id_at < spec.RECORD_HEADER_BYTES:
+            return trailers.default
+        return trailers.by_id.get(_WORD.unpack_from(view, start + id_at)[0], trailers.default)
 
     def _text(self, view: memoryview, start: int, end: int) -> str:
         raw = bytes(view[start : max(start, end)])

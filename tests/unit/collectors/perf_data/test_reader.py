@@ -95,27 +95,6 @@ def test_attributes_of_all_sizes(attribute_bytes: int) -> None:
     assert attributes.max_stack == 0
 
 
-def test_samples_belong_to_the_event_whose_id_they_carry() -> None:
-    content = RecordingWriter([EventSpec(), EventSpec(sample_type=writer.USUAL | writer.ADDR)])
-    content.sample(Sample(ip=1), event=1)
-    content.sample(Sample(ip=2), event=0)
-    content.sample(Sample(ip=3, sample_id=content.ids(1)[1]), event=1)
-    content.sample(Sample(ip=4, sample_id=9999), event=0)
-    recording = opened(content.build())
-    found = {}
-    for chunk in recording.chunks(recording.index()):
-        found |= dict(zip(chunk.fields.ip.tolist(), chunk.event.tolist(), strict=True))
-    assert found == {1: 1, 2: 0, 3: 1, 4: -1}
-
-
-def test_events_that_hide_their_ids_at_different_places_are_refused() -> None:
-    plain = writer.IP | writer.TID | writer.ID
-    content = RecordingWriter([EventSpec(sample_type=plain), EventSpec(sample_type=plain | writer.TIME)])
-    content.sample(Sample())
-    with pytest.raises(FormatError, match="different positions"):
-        positions(opened(content.build()))
-
-
 def test_chunks_are_bounded_and_complete(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     content = RecordingWriter()
     for row in range(500):
