@@ -25,7 +25,7 @@ from profiler.analysis.owners import merge_other_functions, merge_owner_cells, o
 from profiler.analysis.phase_findings import Unproven, phase_findings, unproven_weight
 from profiler.analysis.phases import PhaseSelection, select_phase
 from profiler.analysis.run_quality import NO_SYMBOL, RunQuality, run_quality
-from profiler.analysis.select_event import samples_of_event, select_event
+from profiler.analysis.select_event import other_events, samples_of_event, select_event
 from profiler.analysis.stack_patterns import compile_pattern, functions_with_name, stacks_through
 from profiler.errors import AnalysisError, UsageError
 from profiler.model.analysis_choices import DEFAULT_RULE_SETS, PhaseScope
@@ -55,8 +55,8 @@ class Symbolizer(Protocol):
 @dataclass(frozen=True, slots=True)
 class AnalysisOptions:
     """What to look at and how.  ``rules``: built-in rule sets or files.  ``phase``, ``focus``, ``ignore``: regular
-    expressions, "" = all samples.  ``event``: "" or "auto" is the only event there is, else cpu-clock.  ``view``: what the
-    category and group tables hold, "leaf" or "owner".  ``dimensions``: the tables to make."""
+    expressions, "" = all samples.  ``event``: "" or "auto" is the clock, else the only event with samples.  ``view``: what
+    the category and group tables hold, "leaf" or "owner".  ``dimensions``: the tables to make."""
 
     rules: tuple[str, ...] = DEFAULT_RULE_SETS
     phase: str = ""
@@ -224,7 +224,7 @@ class _Analysis:
 
     def warnings(self, results: Sequence[_RunCosts]) -> tuple[ReportWarning, ...]:
         """What was left out, and filters that matched nothing."""
-        found = []
+        found = [*other_events(self._arm.name, self.profiled, self.event, self._options.event)]
         if self.failed:
             reasons = sorted({info.outcome.failure for info in self.failed})
             what = "1 failed run is" if len(self.failed) == 1 else f"{len(self.failed)} failed runs are"

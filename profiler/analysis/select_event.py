@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence, Set
 
 import numpy as np
 
@@ -10,21 +11,25 @@ from profiler.errors import AnalysisError, UsageError
 from profiler.model.arrays import BoolColumn
 from profiler.model.capture import Capture
 from profiler.model.event import Event
+from profiler.model.quality import ReportWarning
 
 AUTO = "auto"
-_AUTO_EVENT = "cpu-clock"
+# In this order: both count nanoseconds of CPU time.
+_CLOCKS = ("cpu-clock", "task-clock")
 # perf adds it to carry its own records; it never counts anything.
 _BOOKKEEPING_EVENT = "dummy"
 
 
 def select_event(captures: Sequence[Capture], wanted: str) -> Event:
-    """The event of an arm.  ``wanted``: a name with or without modifiers; "" or "auto" is the only event there is, else
-    cpu-clock.
+    """The event of an arm.  ``wanted``: a name with or without modifiers; "" or "auto" is the clock, else the only event that
+    has samples.
 
     Raises ``UsageError`` that lists the events when the choice is open or not there, ``AnalysisError`` when the captures
     count in different units.
     """
-    chosen = [_choose(capture, wanted) for capture in captures if capture.events]
+    recorded = [capture for capture in captures if capture.events]
+    sampled = {event.name for capture in recorded for event, count in _counted(capture) if count}
+    chosen = [_choose(capture, wanted, sampled) for capture in recorded]
     if not chosen:
         return Event(wanted if wanted != AUTO else "", "", 0, 0)
     units = sorted({f"{event.name} in {event.unit}" for event in chosen})
@@ -35,26 +40,71 @@ def select_event(captures: Sequence[Capture], wanted: str) -> Event:
 
 def samples_of_event(capture: Capture, event: Event) -> BoolColumn:
     """bool[samples]: samples of the event (of every event row with that name)."""
-    rows = np.array([*(_base(own.name) == _base(event.name) for own in capture.events), False], np.bool_)
-    exact = np.array([*(own.name == event.name for own in capture.events), False], np.bool_)
-    return (exact if exact.any() else rows)[capture.samples.event]
+    is_shown: BoolColumn = np.array([*_is_event(capture, event), False], np.bool_)[capture.samples.event]
+    return is_shown
 
 
-def _choose(capture: Capture, wanted: str) -> Event:
-    events = [event for event in capture.events if _base(event.name) != _BOOKKEEPING_EVENT] or capture.events
-    if wanted in ("", AUTO):
-        names = {event.name for event in events}
-        candidates = [event for event in events if len(names) == 1 or _base(event.name) == _AUTO_EVENT]
-    else:
-        candidates = [event for event in events if event.name == wanted]
-        candidates = candidates or [event for event in events if _base(event.name) == _base(wanted)]
+def _is_event(capture: Capture, event: Event) -> list[bool]:
+    """Of each event of the capture, whether it is meant: by its whole name, else by the name without modifiers."""
+    exact = [own.name == event.name for own in capture.events]
+    return exact if any(exact) else [_base(own.name) == _base(event.name) for own in capture.events]
+
+
+def other_events(arm: str, captures: Sequence[Capture], event: Event, wanted: str) -> tuple[ReportWarning, ...]:
+    """A warning that names the events with samples that ``event``, taken without being asked for, stands beside."""
+    if wanted not in ("", AUTO):
+        return ()
+    counts: Counter[str] = Counter()
+    for capture in captures:
+        shown = {own.name for own, is_shown in zip(capture.events, _is_event(capture, event), strict=True) if is_shown}
+        counts.update({own.name: count for own, count in _counted(capture) if own.name not in shown and count})
+    if not counts:
+        return ()
+    listed = ", ".join(f"{name} ({count} sample{'' if count == 1 else 's'})" for name, count in sorted(counts.items()))
+    message = f"{arm}: shows {event.name}; also recorded: {listed}"
+    return (ReportWarning("other-events", message, "choose one with --event"),)
+
+
+def _counted(capture: Capture) -> Iterator[tuple[Event, int]]:
+    """Every event that counts something, with its number of samples."""
+    rows = capture.samples.event
+    counts = np.bincount(rows[rows >= 0], minlength=len(capture.events)).tolist()
+    real = [
+        (event, count) for event, count in zip(capture.events, counts, strict=True) if _base(event.name) != _BOOKKEEPING_EVENT
+    ]
+    yield from real or zip(capture.events, counts, strict=True)
+
+
+def _choose(capture: Capture, wanted: str, sampled: Set[str]) -> Event:
+    """``sampled``: names of the events that have samples in any run of the arm."""
+    events = [event for event, _ in _counted(capture)]
+    candidates = _by_default(events, sampled) if wanted in ("", AUTO) else _named(events, wanted)
     if len({event.name for event in candidates}) == 1:
         return candidates[0]
-    listed = ", ".join(sorted({event.name for event in events}))
+    listed = ", ".join(sorted({event.name for event in candidates or events}))
     source = capture.info.source or f"{capture.info.identity.session}/{capture.info.identity.variant}"
     if wanted in ("", AUTO):
         raise UsageError(f"{source} holds several events: {listed}; choose one with --event")
-    raise UsageError(f"{source} has no single event '{wanted}'; it holds: {listed}")
+    raise UsageError(f"{source} has no single event '{wanted}'; it holds: {', '.join(sorted({e.name for e in events}))}")
+
+
+def _by_default(events: Sequence[Event], sampled: Set[str]) -> list[Event]:
+    """The clock, be it sampled or not, so that the choice does not depend on chance; else what has samples."""
+    for clock in _CLOCKS:
+        found = [event for event in events if _base(event.name) == clock]
+        if found:
+            return _sampled(found, sampled)
+    return _sampled(events, sampled)
+
+
+def _sampled(events: Sequence[Event], sampled: Set[str]) -> list[Event]:
+    """Those with samples; the first one where none has."""
+    return [event for event in events if event.name in sampled] or list(events[:1])
+
+
+def _named(events: Sequence[Event], wanted: str) -> list[Event]:
+    exact = [event for event in events if event.name == wanted]
+    return exact or [event for event in events if _base(event.name) == _base(wanted)]
 
 
 def _base(name: str) -> str:

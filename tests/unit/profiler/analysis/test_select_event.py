@@ -4,30 +4,54 @@ from __future__ import annotations
 
 import pytest
 
-from profiler.analysis.select_event import samples_of_event, select_event
+from profiler.analysis.select_event import other_events, samples_of_event, select_event
 from profiler.errors import AnalysisError, UsageError
 from profiler.model.capture import Capture
 from profiler.model.event import Event
-from support.profile_from_text import draw, info_of, samples_from_text
+from support.profile_from_text import DrawnSample, draw, info_of, samples_from_text
 
 CLOCK = Event("cpu-clock", "ns", 1999, 0)
 USER_CLOCK = Event("cpu-clock:u", "ns", 1999, 0)
+TASK_CLOCK = Event("task-clock", "ns", 1999, 0)
 FAULTS = Event("page-faults", "page-faults", 0, 1)
 CYCLES = Event("cycles", "cycles", 1999, 0)
 SWITCH = Event("sched:sched_switch", "sched:sched_switch", 0, 1)
 
 
-def capture(*events: Event) -> Capture:
-    return draw(samples_from_text("event  0  0\n---\nmain  main"), info_of(source="a.data"), events).capture
+def capture(*events: Event, sampled: tuple[int, ...] = (0,), source: str = "a.data") -> Capture:
+    """One sample of each event of the rows ``sampled``."""
+    samples = [DrawnSample(("main",), event=row) for row in sampled]
+    return draw(samples, info_of(source=source), events).capture
 
 
 @pytest.mark.parametrize("wanted", ["", "auto"])
-def test_the_only_event_or_the_cpu_clock(wanted: str) -> None:
+def test_the_clock_or_the_only_event_with_samples(wanted: str) -> None:
     assert select_event([capture(FAULTS)], wanted) == FAULTS
     assert select_event([capture(FAULTS, CLOCK)], wanted) == CLOCK
     assert select_event([capture(FAULTS, USER_CLOCK)], wanted) == USER_CLOCK
+    assert select_event([capture(FAULTS, TASK_CLOCK)], wanted) == TASK_CLOCK
+    assert select_event([capture(TASK_CLOCK, FAULTS, CLOCK)], wanted) == CLOCK
     with pytest.raises(UsageError, match=r"a\.data holds several events: cycles, page-faults; choose one with --event"):
-        select_event([capture(FAULTS, CYCLES)], wanted)
+        select_event([capture(FAULTS, CYCLES, SWITCH, sampled=(0, 1))], wanted)
+
+
+def test_an_event_without_samples_is_no_choice() -> None:
+    assert select_event([capture(FAULTS, CYCLES, sampled=(1,))], "") == CYCLES
+    assert select_event([capture(FAULTS, CYCLES, sampled=())], "") == FAULTS
+    assert select_event([capture(CLOCK, USER_CLOCK, sampled=(1,))], "") == USER_CLOCK
+    assert select_event([capture(FAULTS, CYCLES, sampled=()), capture(FAULTS, CYCLES, sampled=(1,))], "") == CYCLES
+
+
+def test_the_events_beside_the_one_that_was_taken_are_named() -> None:
+    dummy = Event("dummy:HG", "dummy", 0, 1)
+    first = capture(CLOCK, FAULTS, SWITCH, dummy, sampled=(0, 1, 1, 3))
+    second = capture(CLOCK, FAULTS, SWITCH, dummy, sampled=(0, 0, 1, 2))
+    (warning,) = other_events("arm", [first, second], CLOCK, "")
+    assert warning.code == "other-events"
+    assert warning.message == ("arm: shows cpu-clock; also recorded: page-faults (3 samples), sched:sched_switch (1 sample)")
+    assert other_events("arm", [first, second], CLOCK, "cpu-clock") == ()
+    assert other_events("arm", [capture(CLOCK, FAULTS)], CLOCK, "auto") == ()
+    assert other_events("arm", [capture(USER_CLOCK, FAULTS)], CLOCK, "auto") == ()
 
 
 def test_the_event_that_perf_adds_for_its_own_records_is_no_choice() -> None:
