@@ -1,0 +1,29 @@
+//! Constants of the mainnet preset.
+
+pub const SLOTS_PER_EPOCH: u64 = 32;
+pub const SLOTS_PER_HISTORICAL_ROOT: usize = 8192;
+pub const EPOCHS_PER_HISTORICAL_VECTOR: usize = 65_536;
+pub const EPOCHS_PER_SLASHINGS_VECTOR: usize = 8192;
+pub const SHUFFLE_ROUND_COUNT: u8 = 90;
+pub const FAR_FUTURE_EPOCH: u64 = u64::MAX;
+
+pub const EFFECTIVE_BALANCE_INCREMENT: u64 = 1_000_000_000;
+pub const MAX_EFFECTIVE_BALANCE: u64 = 32_000_000_000;
+pub const EJECTION_BALANCE: u64 = 16_000_000_000;
+pub const HYSTERESIS_DOWNWARD: u64 = EFFECTIVE_BALANCE_INCREMENT / 4;
+pub const HYSTERESIS_UPWARD: u64 = EFFECTIVE_BALANCE_INCREMENT / 4 * 5;
+pub const BASE_REWARD_FACTOR: u64 = 64;
+pub const INACTIVITY_SCORE_BIAS: u64 = 4;
+pub const INACTIVITY_SCORE_RECOVERY_RATE: u64 = 16;
+pub const INACTIVITY_PENALTY_QUOTIENT: u64 = 3 * (1 << 24);
+pub const PROPORTIONAL_SLASHING_MULTIPLIER: u64 = 2;
+pub const MAX_SEED_LOOKAHEAD: u64 = 4;
+pub const CHURN_LIMIT: u64 = 8;
+
+pub const TIMELY_SOURCE_FLAG_INDEX: u32 = 0;
+pub const TIMELY_TARGET_FLAG_INDEX: u32 = 1;
+pub const TIMELY_HEAD_FLAG_INDEX: u32 = 2;
+pub const WEIGHT_DENOMINATOR: u64 = 64;
+/// Weights of source, target and head.
+pub const PARTICIPATION_FLAG_WEIGHTS: [u64; 3] = [14, 26, 14];
+pub const DOMAIN_BEACON_ATTESTER: [u8; 4] = [1, 0, 0, 0];

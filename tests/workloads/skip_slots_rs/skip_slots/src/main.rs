@@ -1,0 +1,29 @@
+//! skip_slots: advances a beacon state over slots without blocks, as `lcli skip-slots` does, and times itself.
+
+mod options;
+mod output;
+mod pre_state;
+mod random_numbers;
+mod skip_slots;
+
+use options::{Mode, Options};
+
+#[cfg(feature = "jemalloc")]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
+fn main() {
+    let options = Options::parse(std::env::args().skip(1));
+    if let Err(error) = rayon::ThreadPoolBuilder::new().num_threads(options.threads).build_global() {
+        eprintln!("{error}");
+        std::process::exit(1);
+    }
+    let done = match options.mode {
+        Mode::Mixed => skip_slots::run(&options),
+        Mode::Pure | Mode::Vectors => Ok(()),
+    };
+    if let Err(error) = done {
+        eprintln!("{error:?}");
+        std::process::exit(1);
+    }
+}
