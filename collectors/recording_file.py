@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol
+from typing import BinaryIO, Protocol
 
 from collectors.ingest.frame_builder import KernelNames
 from collectors.ingest.ingest import ImageSource, IngestEnvironment, ingest_indexed
 from collectors.ingest.kernel_identity import KernelIdentity, kernel_identity
-from collectors.perf_data.reader import open_recording
+from collectors.perf_data.directory import open_directory
+from collectors.perf_data.expansion import Progress, silent
+from collectors.perf_data.file_wrapping import unwrapped
+from collectors.perf_data.reader import Recording, open_plain
 from profiler.errors import FormatError
 from profiler.model.arrays import UInt64Column
 from profiler.model.capture import Capture
 from profiler.model.dso import DsoKind
 from profiler.model.run import CaptureInfo, RunIdentity, RunMode
+
+STANDARD_INPUT = Path("-")
 
 
 class Locator(ImageSource, Protocol):
@@ -25,27 +33,40 @@ class Locator(ImageSource, Protocol):
         """Symbols of the running kernel if it is this one."""
 
 
-def read_recording(path: Path, info: CaptureInfo | None, locator: Locator) -> Capture:
-    """The capture of a perf.data file.
+def read_recording(path: Path, info: CaptureInfo | None, locator: Locator, progress: Progress = silent) -> Capture:
+    """The capture of a perf.data file, of a directory that is one recording, or of what comes on standard input ("-").
 
     Without ``info`` the run is named after the file (session "file", mode IMPORTED).  Names of kernel frames come from the
     running kernel when it is the one that was recorded.  ``FormatError`` for files that cannot be read or are no recordings.
     """
-    name = str(path)
     if path.is_dir():
-        message = "a directory (perf record --threads), which is not supported yet; record without --threads"
-        raise FormatError(name, message)
-    try:
-        stream = path.open("rb")
-    except OSError as error:
-        raise FormatError(name, f"cannot be opened: {error.strerror}") from error
-    with stream:
-        recording = open_recording(stream, name)
-        index = recording.index()
-        kernel = _LazyKernelNames(locator, kernel_identity(recording.features, index.side_band))
-        environment = IngestEnvironment(images=locator, kernel=kernel)
-        capture = ingest_indexed(recording, index, info or imported_info(path), environment)
+        recording = Recording(open_directory(path, progress))
+        return _capture(recording, path, info, locator)
+    with _opened(path) as stream:
+        plain = unwrapped(stream, _shown_name(path), progress)
+        # What is no perf.data, by file_kind(plain.source), is to be dispatched here.
+        return _capture(open_plain(plain, progress), path, info, locator)
+
+
+def _capture(recording: Recording, path: Path, info: CaptureInfo | None, locator: Locator) -> Capture:
+    index = recording.index()
+    kernel = _LazyKernelNames(locator, kernel_identity(recording.features, index.side_band))
+    environment = IngestEnvironment(images=locator, kernel=kernel)
+    capture = ingest_indexed(recording, index, info or imported_info(path), environment)
     return capture if info is None else with_build_ids(capture, locator)
+
+
+def _opened(path: Path) -> AbstractContextManager[BinaryIO]:
+    if path == STANDARD_INPUT:
+        return contextlib.nullcontext(sys.stdin.buffer)
+    try:
+        return path.open("rb")
+    except OSError as error:
+        raise FormatError(str(path), f"cannot be opened: {error.strerror}") from error
+
+
+def _shown_name(path: Path) -> str:
+    return "standard input" if path == STANDARD_INPUT else str(path)
 
 
 def with_build_ids(capture: Capture, locator: Locator) -> Capture:
@@ -70,9 +91,11 @@ def _is_unchanged(path: Path, since_ns: float) -> bool:
 
 def imported_info(path: Path) -> CaptureInfo:
     """Identity of a run that is known only by its file."""
-    identity = RunIdentity(session="file", variant=path.stem, round=0, mode=RunMode.IMPORTED)
-    changed_at = datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat() if path.exists() else ""
-    return replace(CaptureInfo(identity), source=str(path), source_changed_at=changed_at)
+    variant = "stdin" if path == STANDARD_INPUT else path.stem
+    identity = RunIdentity(session="file", variant=variant, round=0, mode=RunMode.IMPORTED)
+    is_file = path != STANDARD_INPUT and path.exists()
+    changed_at = datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat() if is_file else ""
+    return replace(CaptureInfo(identity), source=_shown_name(path), source_changed_at=changed_at)
 
 
 class _LazyKernelNames:

@@ -1,6 +1,6 @@
 """Windows of a recording: bounded views of a file, whatever its size.
 
-A regular file is mapped window by window; anything else is read into memory.
+A regular file is mapped window by window; a stream in memory is used as it is.
 """
 
 from __future__ import annotations
@@ -9,6 +9,9 @@ import io
 import mmap
 import os
 import stat
+import weakref
+from dataclasses import dataclass
+from io import RawIOBase
 from typing import BinaryIO
 
 import numpy as np
@@ -21,19 +24,34 @@ from profiler.model.arrays import UInt64Column
 WINDOW_BYTES = 64 << 20
 
 
-class ByteSource:
-    """Random access to ``size`` bytes; ``name`` is used in messages.
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of the file."""
 
-    Windows share the pages of the file and are released with the last array that views them.
+    offset: int
+    size: int
+
+    @property
+    def end(self) -> int:
+        return self.offset + self.size
+
+
+class ByteSource:
+    """Random access to ``size`` bytes; ``name`` is used in messages, and says what their offsets count.
+
+    Windows share the pages of the file and are released with the last array that views them.  ``is_owner``: the stream is
+    closed with the source.
     """
 
-    def __init__(self, stream: BinaryIO, name: str) -> None:
+    def __init__(self, stream: BinaryIO | RawIOBase, name: str, *, is_owner: bool = False) -> None:
         self.name = name
         self._stream = stream  # keeps the descriptor open
+        if is_owner:
+            weakref.finalize(self, stream.close)
         self._descriptor = _regular_file(stream)
         self._content = memoryview(b"")
         if self._descriptor is None:
-            self._content = memoryview(stream.read())
+            self._content = memoryview(stream.read() or b"")
             self.size = len(self._content)
         else:
             self.size = os.fstat(self._descriptor).st_size
@@ -73,7 +91,7 @@ def words_of(window: memoryview) -> UInt64Column:
     return words if words.flags.aligned else words.copy()
 
 
-def _regular_file(stream: BinaryIO) -> int | None:
+def _regular_file(stream: BinaryIO | RawIOBase) -> int | None:
     try:
         descriptor = stream.fileno()
     except (OSError, io.UnsupportedOperation, AttributeError):

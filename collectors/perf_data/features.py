@@ -7,11 +7,30 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from collectors.perf_data import spec
-from collectors.perf_data.byte_source import ByteSource
-from collectors.perf_data.file_header import Section
 from profiler.errors import FormatError
 
+USED_FEATURES = frozenset(
+    {
+        spec.HEADER_BUILD_ID,
+        spec.HEADER_HOSTNAME,
+        spec.HEADER_OSRELEASE,
+        spec.HEADER_VERSION,
+        spec.HEADER_ARCH,
+        spec.HEADER_NRCPUS,
+        spec.HEADER_CPUDESC,
+        spec.HEADER_CMDLINE,
+        spec.HEADER_EVENT_DESC,
+    }
+)
 _BUILD_ID_RECORD = struct.Struct("<IHHi20sB3x")
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureContent:
+    """One feature as the recording has it; ``offset``: where it lies in the file."""
+
+    data: bytes
+    offset: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,14 +105,12 @@ class FeatureReader:
         return len(self._content) - self._position
 
 
-def parse_features(source: ByteSource, sections: Mapping[int, Section]) -> Features:
-    """All features that slotscope uses; unknown ones are passed over."""
+def parse_features(name: str, contents: Mapping[int, FeatureContent]) -> Features:
+    """All features that slotscope uses; unknown ones are passed over.  ``name``: the file, for messages."""
 
     def reader(bit: int) -> FeatureReader | None:
-        section = sections.get(bit)
-        return (
-            None if section is None else FeatureReader(source.read(section.offset, section.size), source.name, section.offset)
-        )
+        content = contents.get(bit)
+        return None if content is None else FeatureReader(content.data, name, content.offset)
 
     def text(bit: int) -> str:
         cursor = reader(bit)

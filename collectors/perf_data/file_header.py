@@ -7,37 +7,14 @@ from dataclasses import dataclass
 
 from collectors.perf_data import spec
 from collectors.perf_data.attributes import EventAttributes, parse_attributes
-from collectors.perf_data.byte_source import ByteSource
+from collectors.perf_data.byte_source import ByteSource, Section
+from collectors.perf_data.features import USED_FEATURES, FeatureContent
 from profiler.errors import FormatError
 
 _HEADER = struct.Struct("<8sQQQQQQQQ32s")
 _SECTION = struct.Struct("<QQ")
 MAX_EVENTS = 65536
 MAX_IDS = 1 << 22
-
-_FOREIGN_MAGIC = (
-    (spec.MAGIC_V1, "perf.data of version 1 (before Linux 2.6.36) is not supported; convert it with `perf script`"),
-    (spec.MAGIC_V1_SWAPPED, "big-endian perf.data of version 1 is not supported; convert it with `perf script`"),
-    (spec.MAGIC_V2_SWAPPED, "recorded on a big-endian machine, which is not supported; convert it with `perf script`"),
-    (b"\x1f\x8b", "compressed with gzip; decompress it first (gunzip)"),
-    (b"\xfd7zXZ\0", "compressed with xz; decompress it first (unxz)"),
-    (b"\x28\xb5\x2f\xfd", "compressed with zstd; decompress it first (unzstd)"),
-    (b"\x7fELF", "an ELF file, not a perf.data recording"),
-)
-_TEXT_BYTES = bytes(range(0x20, 0x7F)) + b"\t\n\r"
-_WAY_OUT = "name the file that `perf record` wrote"
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """A part of the file."""
-
-    offset: int
-    size: int
-
-    @property
-    def end(self) -> int:
-        return self.offset + self.size
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,31 +32,13 @@ class FileHeader:
 
 
 def parse_file_header(source: ByteSource) -> FileHeader:
-    """Header of a file-mode recording; ``FormatError`` names what the file is instead."""
-    if source.size == 0:
-        raise FormatError(source.name, "empty file: nothing was recorded")
-    magic = source.read(0, min(8, source.size))
-    if magic != spec.MAGIC_V2:
-        raise FormatError(source.name, _foreign(magic))
+    """Header of a file-mode recording, whose magic has been checked."""
     if source.size < spec.PIPE_HEADER_BYTES:
         raise FormatError(source.name, "the header is cut short", source.size)
     header_bytes = int.from_bytes(source.read(8, 8), "little")
-    if header_bytes == spec.PIPE_HEADER_BYTES:
-        raise FormatError(
-            source.name, "written to a pipe (perf record -o -), which is not supported yet; record to a file (-o perf.data)"
-        )
     if header_bytes < spec.FILE_HEADER_BYTES:
         raise FormatError(source.name, f"the header says it has {header_bytes} bytes", 8)
     return _file_mode_header(source)
-
-
-def _foreign(magic: bytes) -> str:
-    for prefix, message in _FOREIGN_MAGIC:
-        if magic.startswith(prefix):
-            return message
-    if not magic.strip(_TEXT_BYTES):
-        return f"a text file; `perf script` text, folded stacks and JSON cannot be read yet: {_WAY_OUT}"
-    return f"not a perf.data recording (no PERFILE2 at the start): {_WAY_OUT}"
 
 
 def _file_mode_header(source: ByteSource) -> FileHeader:
@@ -125,16 +84,17 @@ def _event(source: ByteSource, offset: int, entry_bytes: int) -> EventAttributes
     return parse_attributes(entry[:ids_at], numbers, source.name, offset)
 
 
-def feature_sections(source: ByteSource, header: FileHeader) -> dict[int, Section]:
-    """Where each feature lies; empty for a recording that was not finished.  ``FormatError`` beyond the file."""
+def feature_contents(source: ByteSource, header: FileHeader) -> dict[int, FeatureContent]:
+    """The features that are used; none in a recording that was not finished.  ``FormatError`` beyond the file."""
     if header.is_unfinished:
         return {}
     table = source.read(header.data.end, len(header.feature_bits) * _SECTION.size)
-    sections = {}
+    contents = {}
     for row, bit in enumerate(header.feature_bits):
         section = Section(*_SECTION.unpack_from(table, row * _SECTION.size))
         if section.end > source.size:
             offset = header.data.end + row * _SECTION.size
             raise FormatError(source.name, f"feature section {bit} would end at byte {section.end}, beyond the file", offset)
-        sections[bit] = section
-    return sections
+        if bit in USED_FEATURES:
+            contents[bit] = FeatureContent(source.read(section.offset, section.size), section.offset)
+    return contents

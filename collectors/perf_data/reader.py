@@ -6,22 +6,26 @@ before the first stack is looked at; the second decodes samples in bounded chunk
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import BinaryIO
 
 import numpy as np
 
 from collectors.perf_data import spec
 from collectors.perf_data.attributes import EventAttributes
-from collectors.perf_data.byte_source import WINDOW_BYTES, ByteSource, words_of
+from collectors.perf_data.byte_source import WINDOW_BYTES, words_of
 from collectors.perf_data.event_selector import EventSelector
-from collectors.perf_data.features import EventDescription, Features, parse_features
-from collectors.perf_data.file_header import FileHeader, feature_sections, parse_event_attributes, parse_file_header
+from collectors.perf_data.expansion import Progress, silent
+from collectors.perf_data.features import Features
+from collectors.perf_data.file_kind import FileKind, file_kind, not_a_recording
+from collectors.perf_data.file_mode import open_file_mode
+from collectors.perf_data.file_wrapping import PlainFile, unwrapped
+from collectors.perf_data.pipe_mode import open_pipe_mode
 from collectors.perf_data.record_index import RecordIndex, index_records
+from collectors.perf_data.record_stream import RecordStream
 from collectors.perf_data.sample_fields import SampleFields, decode_samples
 from collectors.perf_data.sample_layout import SampleLayout, trailers
-from profiler.errors import FormatError
 from profiler.model.arrays import BoolColumn, Int16Column, Int64Column, UInt64Column
 
 # As many samples as fit a processor's cache with their callchains.
@@ -48,16 +52,22 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """An opened recording.  ``attributes``: one per event, names as perf spelled them."""
+    """An opened recording."""
 
-    source: ByteSource
-    header: FileHeader
-    attributes: tuple[EventAttributes, ...]
-    features: Features
+    stream: RecordStream
 
     @property
     def name(self) -> str:
-        return self.source.name
+        return self.stream.source.name
+
+    @property
+    def attributes(self) -> tuple[EventAttributes, ...]:
+        """One per event, names as perf spelled them."""
+        return self.stream.attributes
+
+    @property
+    def features(self) -> Features:
+        return self.stream.features
 
     @property
     def has_time(self) -> bool:
@@ -65,7 +75,8 @@ class Recording:
 
     def index(self) -> RecordIndex:
         """The first pass; ``FormatError`` for damaged records."""
-        return index_records(self.source, self.header, trailers(self.attributes))
+        stream = self.stream
+        return index_records(stream.source, stream.extent, trailers(self.attributes), is_unfinished=stream.is_unfinished)
 
     def chunks(self, index: RecordIndex) -> Iterator[Chunk]:
         """All samples, chunk by chunk; a chunk's arrays are valid as long as they are referenced."""
@@ -80,7 +91,7 @@ class Recording:
 
     def _chunks_between(self, selector: EventSelector, offsets: Int64Column, data_end: int) -> Iterator[Chunk]:
         first, last = int(offsets[0]), int(offsets[-1])
-        view = self.source.window(first, min(last + MAX_RECORD_BYTES, data_end) - first)
+        view = self.stream.source.window(first, min(last + MAX_RECORD_BYTES, data_end) - first)
         words, starts = _aligned(view, offsets - first)
         event = selector.events(words, starts)
         for layout, rows in selector.rows_by_layout(event):
@@ -103,23 +114,16 @@ def _aligned(view: memoryview, starts: Int64Column) -> tuple[UInt64Column, Int64
     return np.frombuffer(b"".join(pieces), "<u8"), np.array(positions, np.int64)
 
 
-def open_recording(stream: BinaryIO, name: str) -> Recording:
-    """Header, attributes and features of a recording; ``FormatError`` for anything that is not one, or not yet supported."""
-    source = ByteSource(stream, name)
-    header = parse_file_header(source)
-    attributes = parse_event_attributes(source, header)
-    if spec.HEADER_COMPRESSED in header.feature_bits:
-        raise FormatError(name, "compressed records (perf record -z) are not supported yet; record without -z")
-    features = parse_features(source, feature_sections(source, header))
-    return Recording(source, header, _named(attributes, features.events), features)
+def open_recording(stream: BinaryIO, name: str, progress: Progress = silent) -> Recording:
+    """A recording in any of its containers; ``FormatError`` for anything that is not one."""
+    return open_plain(unwrapped(stream, name, progress), progress)
 
 
-def _named(attributes: Sequence[EventAttributes], described: Sequence[EventDescription]) -> tuple[EventAttributes, ...]:
-    """Names from the event descriptions: by ids, else by order when there are as many descriptions as events."""
-    by_ids = {event.ids: event.name for event in described if event.ids}
-    by_order = [event.name for event in described] if len(described) == len(attributes) else []
-    named = []
-    for row, event in enumerate(attributes):
-        name = by_ids.get(event.ids) or (by_order[row] if by_order else "") or event.name
-        named.append(replace(event, name=name))
-    return tuple(named)
+def open_plain(plain: PlainFile, progress: Progress) -> Recording:
+    """``open_recording`` for a file whose wrappings are off."""
+    kind = file_kind(plain.source)
+    if kind is FileKind.PERF_PIPE:
+        return Recording(open_pipe_mode(plain.source, plain.is_cut, progress))
+    if kind is FileKind.PERF_FILE:
+        return Recording(open_file_mode(plain.source, progress))
+    raise not_a_recording(plain.source)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from collectors.perf_data import spec
-from collectors.perf_data.byte_source import WINDOW_BYTES, ByteSource, words_of
-from collectors.perf_data.file_header import FileHeader
+from collectors.perf_data.byte_source import WINDOW_BYTES, ByteSource, Section, words_of
+from collectors.perf_data.record_walk import no_record_message
 from collectors.perf_data.sample_layout import Trailers
 from collectors.perf_data.side_band import RecordWindow, SideBand, SideBandDecoder
 from profiler.errors import FormatError
@@ -30,7 +30,7 @@ class RecordIndex:
     is_cut: bool
 
 
-def index_records(source: ByteSource, header: FileHeader, trailers: Trailers) -> RecordIndex:
+def index_records(source: ByteSource, extent: Section, trailers: Trailers, *, is_unfinished: bool) -> RecordIndex:
     """Walks all records once.
 
     A finished recording must be made of whole records: ``FormatError`` at the first header that cannot be one.  Of an
@@ -39,7 +39,7 @@ def index_records(source: ByteSource, header: FileHeader, trailers: Trailers) ->
     decoder = SideBandDecoder(source.name, trailers)
     counts: Counter[int] = Counter()
     samples = []
-    position, end = header.data.offset, min(header.data.end, source.size)
+    position, end = extent.offset, min(extent.end, source.size)
     while position < end:
         view = source.window(position, min(WINDOW_BYTES, end - position))
         records, following = _whole_records(view, position)
@@ -53,9 +53,9 @@ def index_records(source: ByteSource, header: FileHeader, trailers: Trailers) ->
         counts.update(dict(zip(*(part.tolist() for part in np.unique(types, return_counts=True)), strict=True)))
         decoder.add(others)
         position = following
-    is_cut = position < end or header.is_unfinished
-    if position < end and not header.is_unfinished:
-        raise FormatError(source.name, _complaint(source, position, end), position)
+    is_cut = position < end or is_unfinished
+    if position < end and not is_unfinished:
+        raise FormatError(source.name, no_record_message(source, position, end), position)
     return RecordIndex(
         sample_offsets=np.concatenate(samples) if samples else np.zeros(0, np.int64),
         side_band=decoder.side_band,
@@ -63,15 +63,6 @@ def index_records(source: ByteSource, header: FileHeader, trailers: Trailers) ->
         end=position,
         is_cut=is_cut,
     )
-
-
-def _complaint(source: ByteSource, position: int, end: int) -> str:
-    if end - position < spec.RECORD_HEADER_BYTES:
-        return f"{end - position} bytes behind the last record"
-    size = int.from_bytes(source.read(position + 6, 2), "little")
-    if size < spec.RECORD_HEADER_BYTES:
-        return f"record header with size {size}"
-    return f"record of {size} bytes reaches beyond the data section, which ends at byte {end}"
 
 
 def _whole_records(view: memoryview, base: int) -> tuple[RecordWindow, int]:
@@ -131,4 +122,4 @@ def _refuse_compressed(name: str, records: RecordWindow, types: Int64Column) -> 
     compressed = np.flatnonzero(np.isin(types, _COMPRESSED))
     if len(compressed):
         offset = records.base + int(records.start[int(compressed[0])])
-        raise FormatError(name, "compressed records (perf record -z) are not supported yet; record without -z", offset)
+        raise FormatError(name, "a compressed record (perf record -z) although the header says that there are none", offset)
