@@ -128,7 +128,7 @@ def untestable_reason(baseline: ArmCosts, candidate: ArmCosts, dimension: str) -
 def matching_warnings(baseline: ArmCosts, candidate: ArmCosts, matching: Matching) -> list[ReportWarning]:
     """What the way of recording leaves open, and runs that had to be left out."""
     found: list[ReportWarning] = []
-    if not matching.is_paired and baseline.infos and candidate.infos:
+    if not matching.is_paired and baseline.infos and candidate.infos and not _is_side_by_side(baseline, candidate, matching):
         found.append(_unpaired(baseline, candidate))
     if any(matching.left_out):
         message = (
@@ -136,10 +136,16 @@ def matching_warnings(baseline: ArmCosts, candidate: ArmCosts, matching: Matchin
             f"{matching.left_out[1]} of {candidate.name}"
         )
         found.append(ReportWarning("unmatched-runs", message, "see which runs failed: slotscope list"))
-    if matching.is_averaged:
+    if matching.is_averaged and not matching.by_instance:
         message = "several runs of one arm share a round: they are averaged, since only rounds are independent"
         found.append(ReportWarning("repeated-round", message))
     return found
+
+
+def _is_side_by_side(baseline: ArmCosts, candidate: ArmCosts, matching: Matching) -> bool:
+    """Several processes of either arm watched in one session: its windows are those of both arms."""
+    sessions = {info.identity.session for arm in (baseline, candidate) for info in arm.infos}
+    return matching.by_instance and len(sessions) == 1 and matching.fewest > 1
 
 
 def _unpaired(baseline: ArmCosts, candidate: ArmCosts) -> ReportWarning:

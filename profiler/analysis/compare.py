@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from profiler.analysis.arm_warnings import arm_warnings, profiling_cost
 from profiler.analysis.comparability import distinct, fact_warnings, matching_warnings, naming_warning, untestable_reason
 from profiler.analysis.compare_metrics import compare_metrics
 from profiler.analysis.compare_replicates import Matching, match_runs
 from profiler.analysis.compare_rows import FamilyResult, compare_family
-from profiler.analysis.compare_tables import table_family, total_family
-from profiler.errors import AnalysisError, UsageError
+from profiler.analysis.compare_tables import arm_table, table_family, total_family
+from profiler.errors import AnalysisError
 from profiler.model.comparison import CandidateComparison, Comparison, TestKind
-from profiler.model.costs import ArmCosts, CostTable
+from profiler.model.costs import ArmCosts
 from profiler.model.quality import ReportWarning
 from profiler.model.run import CaptureInfo
 
@@ -41,7 +39,7 @@ def compare_arms(baseline: ArmCosts, candidates: Sequence[ArmCosts], options: Co
     of_arms = [
         warning
         for arm in _with_runs_of_their_own(arms)
-        for warning in arm_warnings(arm, _table(arm, options.dimension).total.tolist())
+        for warning in arm_warnings(arm, arm_table(arm, options.dimension).total.tolist())
     ]
     of_pairs = [warning for _, warnings in compared for warning in warnings]
     costs = dict.fromkeys(cost for arm in arms if (cost := profiling_cost(arm)) is not None)
@@ -79,7 +77,7 @@ def _compare(
     compared = CandidateComparison(
         name=candidate.name,
         runs=_run_count(candidate),
-        test=_test_kind(matching),
+        test=kind_of_test(matching),
         family=rows.tested,
         rows=rows.rows,
         total=total.rows[0],
@@ -91,7 +89,7 @@ def _compare(
 def _families(
     baseline: ArmCosts, candidate: ArmCosts, matching: Matching, options: CompareOptions
 ) -> tuple[FamilyResult, FamilyResult]:
-    tables = _table(baseline, options.dimension), _table(candidate, options.dimension)
+    tables = arm_table(baseline, options.dimension), arm_table(candidate, options.dimension)
     total = total_family(tables, matching)
     if not matching.fewest:
         return FamilyResult((), 0), compare_family(total)
@@ -101,25 +99,13 @@ def _families(
     return compare_family(table_family(tables, matching, margin, untestable)), total_result
 
 
-def _table(arm: ArmCosts, dimension: str) -> CostTable:
-    if not arm.infos:
-        return _empty_table(dimension)
-    table = arm.tables.get(dimension)
-    if table is None:
-        raise UsageError(f"{arm.name} has no rows by {dimension!r}; there are: {', '.join(sorted(arm.tables))}")
-    return table
-
-
-def _empty_table(dimension: str) -> CostTable:
-    """Of an arm without profiled runs."""
-    no_rows = np.zeros((0, 0), dtype=np.int64)
-    return CostTable(dimension, (), (), no_rows, no_rows, no_rows, np.zeros(0, dtype=np.int64))
-
-
-def _test_kind(matching: Matching) -> TestKind:
+def kind_of_test(matching: Matching) -> TestKind:
+    """Which test such replicates allow."""
     if matching.fewest < 2:
         return TestKind.NONE
-    return TestKind.PAIRED if matching.is_paired else TestKind.WELCH
+    if not matching.is_paired:
+        return TestKind.WELCH
+    return TestKind.CROSSOVER if matching.by_instance else TestKind.PAIRED
 
 
 def _with_runs_of_their_own(arms: Sequence[ArmCosts]) -> list[ArmCosts]:

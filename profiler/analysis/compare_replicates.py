@@ -1,32 +1,35 @@
 """Which runs of two arms are compared, and how: paired over common blocks, or as independent replicates.
 
 A replicate is a run, never a time window inside one: windows of one process share its luck, so counting them as replicates
-would make differences between two lucks look certain.
+would make differences between two lucks look certain.  Where runs are windows of watched processes, the process is the
+replicate and its windows are averaged.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from profiler.model.arrays import FloatColumn, Int64Column
 from profiler.model.run import CaptureInfo, RunMode
 
-Block = tuple[str, str, int]
+Block = tuple[str | int, ...]
+_Groups = dict[Block, list[int]]
 
 
 @dataclass(frozen=True, slots=True)
 class Matching:
     """``baseline`` and ``candidate``: for each replicate the runs (columns of the arm's tables) that make it up, one run as a
     rule.  Paired arms have equally many replicates, those of one block at one position.  ``left_out``: runs without a partner,
-    (baseline, candidate)."""
+    (baseline, candidate).  ``by_instance``: replicates are processes, each with all its windows."""
 
     is_paired: bool
     baseline: tuple[tuple[int, ...], ...]
     candidate: tuple[tuple[int, ...], ...]
     left_out: tuple[int, int] = (0, 0)
+    by_instance: bool = False
 
     @property
     def fewest(self) -> int:
@@ -44,13 +47,52 @@ def match_runs(baseline: Sequence[CaptureInfo], candidate: Sequence[CaptureInfo]
     if tuple(baseline) == tuple(candidate) and all(info.source for info in baseline):
         each = tuple((run,) for run in range(len(baseline)))
         return Matching(True, each, each)
-    blocks = _runs_by_block(baseline), _runs_by_block(candidate)
+    if any(info.identity.instance for info in (*baseline, *candidate)):
+        return _match_instances(baseline, candidate)
+    blocks = runs_by_block(baseline), runs_by_block(candidate)
     common = sorted(blocks[0].keys() & blocks[1].keys())
     if not common:
         return Matching(False, tuple((run,) for run in range(len(baseline))), tuple((run,) for run in range(len(candidate))))
-    first, second = (tuple(tuple(runs[block]) for block in common) for runs in blocks)
-    left_out = len(baseline) - sum(map(len, first)), len(candidate) - sum(map(len, second))
-    return Matching(True, first, second, left_out)
+    return _paired(blocks, common, (len(baseline), len(candidate)))
+
+
+def _match_instances(baseline: Sequence[CaptureInfo], candidate: Sequence[CaptureInfo]) -> Matching:
+    """Processes that ran both arms are their own pairs (crossover); arms of different processes are independent."""
+    groups = _runs_by_instance(baseline), _runs_by_instance(candidate)
+    common = sorted(groups[0].keys() & groups[1].keys())
+    if common:
+        return replace(_paired(groups, common, (len(baseline), len(candidate))), by_instance=True)
+    first, second = (tuple(tuple(group[instance]) for instance in sorted(group)) for group in groups)
+    return Matching(False, first, second, by_instance=True)
+
+
+def _paired(groups: tuple[_Groups, _Groups], common: Sequence[Block], counts: tuple[int, int]) -> Matching:
+    first, second = (tuple(tuple(group[key]) for key in common) for group in groups)
+    return Matching(True, first, second, (counts[0] - sum(map(len, first)), counts[1] - sum(map(len, second))))
+
+
+@dataclass(frozen=True, slots=True)
+class CommonReplicates:
+    """Of several arms: for each the replicates, as in ``Matching``; of paired ones the same blocks or processes in all."""
+
+    is_paired: bool
+    arms: tuple[tuple[tuple[int, ...], ...], ...]
+
+    @property
+    def fewest(self) -> int:
+        return min(len(arm) for arm in self.arms)
+
+
+def match_arms(arms: Sequence[Sequence[CaptureInfo]]) -> CommonReplicates:
+    """As ``match_runs`` for more than two arms: paired where all of them share blocks."""
+    by_instance = any(info.identity.instance for arm in arms for info in arm)
+    groups = [_runs_by_instance(arm) if by_instance else runs_by_block(arm) for arm in arms]
+    common = sorted(set.intersection(*(set(group) for group in groups)))
+    if common:
+        return CommonReplicates(True, tuple(tuple(tuple(group[key]) for key in common) for group in groups))
+    if by_instance:
+        return CommonReplicates(False, tuple(tuple(tuple(group[key]) for key in sorted(group)) for group in groups))
+    return CommonReplicates(False, tuple(tuple((run,) for run in range(len(arm))) for arm in arms))
 
 
 def replicate_means(values: Int64Column | FloatColumn, replicates: Sequence[Sequence[int]]) -> FloatColumn:
@@ -62,8 +104,17 @@ def replicate_means(values: Int64Column | FloatColumn, replicates: Sequence[Sequ
     return np.stack(means, axis=-1)
 
 
-def _runs_by_block(infos: Sequence[CaptureInfo]) -> dict[Block, list[int]]:
-    blocks: dict[Block, list[int]] = {}
+def _runs_by_instance(infos: Sequence[CaptureInfo]) -> _Groups:
+    groups: _Groups = {}
+    for run, info in enumerate(infos):
+        identity = info.identity
+        groups.setdefault((identity.session, info.host.hostname, identity.instance), []).append(run)
+    return groups
+
+
+def runs_by_block(infos: Sequence[CaptureInfo]) -> dict[Block, list[int]]:
+    """Positions of the runs of each (session, host, round); imported runs belong to none."""
+    blocks: _Groups = {}
     for run, info in enumerate(infos):
         if info.identity.mode is not RunMode.IMPORTED and info.identity.session:
             block = (info.identity.session, info.host.hostname, info.identity.round)

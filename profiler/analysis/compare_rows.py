@@ -113,13 +113,14 @@ def _infer(family: RowFamily) -> _Inference:
         is_tested,
         adjusted,
         visible=stats_power.visible_effect(test.standard_error, test.degrees, tested),
-        runs_needed=stats_power.runs_needed(test.difference, _noise(family), tested),
+        runs_needed=stats_power.runs_needed(test.difference, noise_of(family), tested),
         permutation_p=_permutation_p(family, is_tested, tested),
-        sampling_share=_sampling_share(family, test),
+        sampling_share=sampling_share(family, test.standard_error),
     )
 
 
-def _noise(family: RowFamily) -> stats_power.NoiseVariance:
+def noise_of(family: RowFamily) -> stats_power.NoiseVariance:
+    """What one replicate scatters; at least 2 replicates."""
     base, cand = family.baseline.values, family.candidate.values
     if family.is_paired:
         return stats_power.NoiseVariance((cand - base).var(axis=-1, ddof=1), None)
@@ -139,13 +140,14 @@ def _permutation_p(family: RowFamily, is_tested: BoolColumn, tested: int) -> Flo
     return spread_out
 
 
-def _sampling_share(family: RowFamily, test: stats.TTest) -> FloatColumn | None:
-    """Squared standard error by sampling alone, as a part of the one observed; 0 where none was observed."""
+def sampling_share(family: RowFamily, standard_error: FloatColumn) -> FloatColumn | None:
+    """Squared standard error by sampling alone, as a part of the one observed; 0 where none was observed.  None where nothing
+    was sampled."""
     if family.baseline.sampling is None or family.candidate.sampling is None:
         return None
     arms = family.baseline.sampling, family.candidate.sampling
     by_sampling = sum(arm.mean(axis=-1) / arm.shape[-1] for arm in arms)
-    observed = test.standard_error**2
+    observed = standard_error**2
     share: FloatColumn = np.clip(by_sampling / np.where(observed > 0, observed, 1.0), 0.0, 1.0)
     return np.where(observed > 0, share, 0.0)
 

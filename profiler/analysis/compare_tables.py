@@ -10,8 +10,9 @@ import numpy as np
 from profiler.analysis.compare_replicates import Matching, replicate_means
 from profiler.analysis.compare_rows import ArmValues, RowFamily
 from profiler.analysis.stats_spread import sampling_variance
+from profiler.errors import UsageError
 from profiler.model.arrays import BoolColumn, FloatColumn, Int64Column
-from profiler.model.costs import CostTable
+from profiler.model.costs import ArmCosts, CostTable
 
 REST = "(rest)"
 TOTAL = "total"
@@ -26,6 +27,22 @@ class _ArmRows:
     weight: Int64Column
     samples: Int64Column
     total: Int64Column
+
+
+def arm_table(arm: ArmCosts, dimension: str) -> CostTable:
+    """The arm's table; an empty one for an arm without profiled runs.  ``UsageError`` for a dimension that it does not have."""
+    if not arm.infos:
+        return _empty_table(dimension)
+    table = arm.tables.get(dimension)
+    if table is None:
+        raise UsageError(f"{arm.name} has no rows by {dimension!r}; there are: {', '.join(sorted(arm.tables))}")
+    return table
+
+
+def _empty_table(dimension: str) -> CostTable:
+    """Of an arm without profiled runs."""
+    no_rows = np.zeros((0, 0), dtype=np.int64)
+    return CostTable(dimension, (), (), no_rows, no_rows, no_rows, np.zeros(0, dtype=np.int64))
 
 
 def table_family(tables: tuple[CostTable, CostTable], matching: Matching, margin: float, untestable: str) -> RowFamily:
@@ -57,6 +74,21 @@ def table_family(tables: tuple[CostTable, CostTable], matching: Matching, margin
         margin=margin,
         untestable=untestable,
     )
+
+
+def named_rows(table: CostTable, names: Sequence[str]) -> Int64Column:
+    """int64[len(names), runs]: self weight of each row by name, 0 where the table lacks it; ``REST`` is what the others leave
+    of the total, so the rows of a family add up in every table."""
+    own = [name for name in names if name != REST]
+    rows = _aligned(table, sorted({*own, *table.names}))
+    position = {name: row for row, name in enumerate(sorted({*own, *table.names}))}
+    weight = np.zeros((len(names), len(table.total)), dtype=np.int64)
+    for row, name in enumerate(names):
+        weight[row] = rows.weight[position[name]] if name != REST else 0
+    for row, name in enumerate(names):
+        if name == REST:
+            weight[row] = table.total - weight.sum(axis=0)
+    return weight
 
 
 def total_family(tables: tuple[CostTable, CostTable], matching: Matching) -> RowFamily:

@@ -62,7 +62,7 @@ def welch_t(baseline: FloatColumn, candidate: FloatColumn) -> TTest:
     base_error, cand_error = base.variance / baseline.shape[-1], cand.variance / candidate.shape[-1]
     degrees = satterthwaite(base_error, cand_error, baseline.shape[-1], candidate.shape[-1])
     is_constant = base_error + cand_error == 0
-    return _t_test(cand.mean - base.mean, np.sqrt(base_error + cand_error), degrees, exponent, is_constant)
+    return t_test(cand.mean - base.mean, np.sqrt(base_error + cand_error), degrees, exponent, is_constant)
 
 
 def holm(p: FloatColumn) -> FloatColumn:
@@ -132,12 +132,14 @@ def _one_sample(differences: FloatColumn, exponent: FloatColumn) -> TTest:
     count = differences.shape[-1]
     found = moments(differences, exponent)
     degrees = np.full(found.mean.shape, float(count - 1))
-    return _t_test(found.mean, np.sqrt(found.variance / count), degrees, exponent, found.variance == 0)
+    return t_test(found.mean, np.sqrt(found.variance / count), degrees, exponent, found.variance == 0)
 
 
-def _t_test(
+def t_test(
     difference: FloatColumn, error: FloatColumn, degrees: FloatColumn, exponent: FloatColumn, is_constant: BoolColumn
 ) -> TTest:
+    """Of a difference whose standard error has so many degrees of freedom, both scaled by ``2 ** -exponent``;
+    ``is_constant``: the error is exactly 0."""
     from scipy import special
 
     is_zero = np.abs(difference) <= _ROUNDING

@@ -39,6 +39,23 @@ def visible_effect(standard_error: FloatColumn, degrees: FloatColumn, family: in
     return noncentrality * standard_error / mean_of_deviation(degrees)
 
 
+def planned_effect(noise: NoiseVariance, seen: int, runs: Int64Column, family: int) -> FloatColumn:
+    """[rows, len(runs)]: the effect that so many runs per arm flag with 80 % probability, for noise that ``seen`` runs per arm
+    showed."""
+    from scipy import special
+
+    count = runs.astype(np.float64)
+    if noise.second is None:
+        variance, per_run = noise.first, np.ones(noise.first.shape)
+    else:
+        variance, per_run = noise.first + noise.second, satterthwaite(noise.first, noise.second, 2, 2)
+    degrees = np.maximum(per_run[..., np.newaxis] * (count - 1.0), 1.0)
+    noncentrality: FloatColumn = special.nctdtrinc(degrees, 1 - POWER, _critical(degrees, family))
+    deviation = np.sqrt(variance) / mean_of_deviation(np.maximum(per_run * (seen - 1.0), 1.0))
+    effect: FloatColumn = noncentrality * deviation[..., np.newaxis] / np.sqrt(count)
+    return effect
+
+
 def mean_of_deviation(degrees: FloatColumn) -> FloatColumn:
     """c4: expected sample standard deviation over the true one, for normal noise; 0.94 for five values."""
     from scipy import special

@@ -1,4 +1,4 @@
-"""Relative change: the ratio of two means with an interval, by Fieller's theorem.
+"""Ratios with intervals, by Fieller's theorem: the relative change of two means, and a part's share in a change.
 
 Fieller 1954, Journal of the Royal Statistical Society B 16: the interval holds every ratio r for which a t test of
 "mean(candidate) - r * mean(baseline) = 0" is not significant.  For blocks that is a paired t test, so it is exact for normal
@@ -8,12 +8,16 @@ either end of the interval.  So the interval leaves out "no change" exactly when
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from profiler.analysis.stats import CONFIDENCE, common_exponent, moments, satterthwaite, t_quantile
 from profiler.model.arrays import BoolColumn, FloatColumn
+
+# Squared standard errors of the two arms when numerator and denominator are weighed by the cosine and sine of an angle.
+_Parts = Callable[[FloatColumn], tuple[FloatColumn, FloatColumn]]
 
 # Halvings of a right angle down to the resolution of a double.
 _HALVINGS = 54
@@ -54,16 +58,94 @@ def welch_relative_change(baseline: FloatColumn, candidate: FloatColumn) -> Rela
     exponent = common_exponent(baseline, candidate)
     counts = baseline.shape[-1], candidate.shape[-1]
     base, cand = moments(baseline, exponent), moments(candidate, exponent)
-    errors = base.variance / counts[0], cand.variance / counts[1]
-    low, low_is_bounded = _welch_end((base.mean, cand.mean), errors, counts, -1.0)
-    high, high_is_bounded = _welch_end((base.mean, cand.mean), errors, counts, 1.0)
+    base_error, cand_error = base.variance / counts[0], cand.variance / counts[1]
+
+    def parts(angle: FloatColumn) -> tuple[FloatColumn, FloatColumn]:
+        return base_error * np.sin(angle) ** 2, cand_error * np.cos(angle) ** 2
+
+    low, low_is_bounded = _welch_end((base.mean, cand.mean), parts, counts, -1.0)
+    high, high_is_bounded = _welch_end((base.mean, cand.mean), parts, counts, 1.0)
     return _relative_change(base.mean, cand.mean, (low, high), low_is_bounded & high_is_bounded)
 
 
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A part's change over the whole's, as a fraction.  ``is_defined``: the whole changed.  ``is_bounded``: the whole's change
+    is certain enough (in standard errors) for the interval to be finite; elsewhere ``low`` and ``high`` are 0."""
+
+    share: FloatColumn
+    low: FloatColumn
+    high: FloatColumn
+    is_defined: BoolColumn
+    is_bounded: BoolColumn
+
+
+@dataclass(frozen=True, slots=True)
+class PartAndWhole:
+    """Of one arm, [..., replicates]; ``whole`` may lack leading axes that ``part`` has."""
+
+    part: FloatColumn
+    whole: FloatColumn
+
+
+def paired_share(baseline: PartAndWhole, candidate: PartAndWhole) -> Share:
+    """Replicates are the same blocks in both arms; at least 2.  The share is the ratio of the means of paired differences."""
+    whole, part = np.broadcast_arrays(candidate.whole - baseline.whole, candidate.part - baseline.part)
+    return _share(paired_relative_change(whole, part))
+
+
+def welch_share(baseline: PartAndWhole, candidate: PartAndWhole) -> Share:
+    """Replicates are independent; at least 2 in either arm.  Part and whole of one replicate belong together, so their
+    covariance within each arm counts."""
+    arms = [np.broadcast_arrays(arm.whole, arm.part) for arm in (baseline, candidate)]
+    exponent = common_exponent(*(values for arm in arms for values in arm))
+    scaled = [tuple(np.ldexp(values, -exponent[..., np.newaxis]) for values in arm) for arm in arms]
+    spreads = [_Spread.of(whole, part) for whole, part in scaled]
+    counts = int(scaled[0][0].shape[-1]), int(scaled[1][0].shape[-1])
+    whole_change, part_change = (scaled[1][side].mean(axis=-1) - scaled[0][side].mean(axis=-1) for side in (0, 1))
+
+    def parts(angle: FloatColumn) -> tuple[FloatColumn, FloatColumn]:
+        return spreads[0].squared_error(angle), spreads[1].squared_error(angle)
+
+    low, low_is_bounded = _welch_end((whole_change, part_change), parts, counts, -1.0)
+    high, high_is_bounded = _welch_end((whole_change, part_change), parts, counts, 1.0)
+    return _share(_relative_change(whole_change, part_change, (low, high), low_is_bounded & high_is_bounded))
+
+
+def _share(change: RelativeChange) -> Share:
+    low, high = (np.where(change.is_bounded, 1.0 + end, 0.0) for end in (change.low, change.high))
+    return Share(1.0 + change.change, low, high, change.is_defined, change.is_bounded)
+
+
+@dataclass(frozen=True, slots=True)
+class _Spread:
+    """Of the mean of one arm: squared standard errors of whole and part, and their covariance."""
+
+    whole: FloatColumn
+    part: FloatColumn
+    covariance: FloatColumn
+
+    @staticmethod
+    def of(whole: FloatColumn, part: FloatColumn) -> _Spread:
+        count = whole.shape[-1]
+        centred = (whole - whole.mean(axis=-1, keepdims=True)), (part - part.mean(axis=-1, keepdims=True))
+        divisor = count * (count - 1)
+        whole_square, part_square, product = (
+            (centred[first] * centred[second]).sum(axis=-1) / divisor for first, second in ((0, 0), (1, 1), (0, 1))
+        )
+        return _Spread(whole_square, part_square, product)
+
+    def squared_error(self, angle: FloatColumn) -> FloatColumn:
+        """Of cos(angle) part - sin(angle) whole."""
+        cosine, sine = np.cos(angle), np.sin(angle)
+        squared = cosine**2 * self.part - 2 * sine * cosine * self.covariance + sine**2 * self.whole
+        return np.maximum(squared, 0.0)
+
+
 def _welch_end(
-    means: tuple[FloatColumn, FloatColumn], errors: tuple[FloatColumn, FloatColumn], counts: tuple[int, int], side: float
+    means: tuple[FloatColumn, FloatColumn], parts: _Parts, counts: tuple[int, int], side: float
 ) -> tuple[FloatColumn, BoolColumn]:
-    """Offset of one end from the observed ratio, and whether it is finite; pairs are (baseline, candidate).
+    """Offset of one end from the observed ratio, and whether it is finite; ``means``: (denominator, numerator).
 
     Ratios are angles here, so that exchanging the arms mirrors the search: the end is the turn from the observed angle, at most
     a right one, where Welch's statistic falls to the quantile of its degrees of freedom there.
@@ -75,8 +157,7 @@ def _welch_end(
     outside = np.full_like(angle, np.pi / 2)
     for _ in range(_HALVINGS):
         turn = (inside + outside) / 2
-        base_part = errors[0] * np.sin(angle + side * turn) ** 2
-        cand_part = errors[1] * np.cos(angle + side * turn) ** 2
+        base_part, cand_part = parts(angle + side * turn)
         quantile = t_quantile(satterthwaite(base_part, cand_part, *counts), 0.5 + CONFIDENCE / 2)
         is_inside = (length * np.sin(turn)) ** 2 < quantile**2 * (base_part + cand_part)
         inside, outside = np.where(is_inside, turn, inside), np.where(is_inside, outside, turn)

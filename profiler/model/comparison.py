@@ -21,10 +21,12 @@ class Verdict(StrEnum):
 
 
 class TestKind(StrEnum):
-    """PAIRED: blocks of one interleaved session.  WELCH: separate sessions or hosts.  NONE: one run per arm."""
+    """PAIRED: blocks of one interleaved session.  WELCH: separate sessions, hosts or processes.  CROSSOVER: processes that ran
+    both arms, each its own pair.  NONE: one run per arm."""
 
     PAIRED = "paired t"
     WELCH = "Welch t"
+    CROSSOVER = "crossover t"
     NONE = "none"
 
 

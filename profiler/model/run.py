@@ -16,14 +16,23 @@ class RunMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RunIdentity:
-    """``session`` is one `record`; ``variant`` the arm's name; ``round`` counts from 0 within the session; (session, host,
-    round) is the block of a paired comparison; ``position`` is the run's place in the session's execution order."""
+    """``session`` is one `record` or experiment; ``variant`` and ``condition`` ("" = none) make the arm; ``round`` counts from
+    0 within the session; (session, host, round) is the block of a paired comparison; ``position`` is the run's place in the
+    session's execution order.  ``instance``: the process that was watched, where several windows of it are runs; "" = the run
+    is a process of its own."""
 
     session: str
     variant: str
     round: int
     mode: RunMode
     position: int = 0
+    condition: str = ""
+    instance: str = ""
+
+    @property
+    def arm(self) -> str:
+        """The arm's label: the variant, and behind an @ the condition."""
+        return f"{self.variant}@{self.condition}" if self.condition else self.variant
 
 
 @dataclass(frozen=True, slots=True)

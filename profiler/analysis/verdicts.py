@@ -1,0 +1,39 @@
+"""From tests to verdicts: the first that holds, over one family of rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from profiler.analysis import stats
+from profiler.model.arrays import BoolColumn, FloatColumn
+from profiler.model.comparison import Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """Over the rows of a family.  ``is_tested``: where p was adjusted; elsewhere ``p_adjusted`` is 1."""
+
+    is_tested: BoolColumn
+    p_adjusted: FloatColumn
+    verdicts: tuple[Verdict, ...]
+
+
+def judge_family(test: stats.TTest, fewest: int, margin: FloatColumn | float) -> Judgement:
+    """``fewest``: replicates of the smallest group.  ``margin``: differences up to it count as none, in the tests' unit."""
+    is_tested = test.is_testable & (fewest >= stats.MIN_REPLICATES)
+    adjusted = np.ones(test.p.shape)
+    adjusted[is_tested] = stats.holm(test.p[is_tested])
+    inside = (test.low >= -np.asarray(margin)) & (test.high <= np.asarray(margin))
+    verdicts = []
+    for row in range(len(test.p)):
+        if fewest < stats.MIN_REPLICATES:
+            verdicts.append(Verdict.TOO_FEW_RUNS)
+        elif not is_tested[row]:
+            verdicts.append(Verdict.UNTESTABLE)
+        elif adjusted[row] < stats.ALPHA:
+            verdicts.append(Verdict.FASTER if test.difference[row] < 0 else Verdict.SLOWER)
+        else:
+            verdicts.append(Verdict.EQUIVALENT if inside[row] else Verdict.UNDECIDED)
+    return Judgement(is_tested, adjusted, tuple(verdicts))

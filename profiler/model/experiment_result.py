@@ -1,0 +1,190 @@
+"""What an experiment found beyond single comparisons: who accounts for the gain, steps, controls, composed pairs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from profiler.model.comparison import Comparison, ComparisonRow, TestKind, Verdict
+from profiler.model.experiment import ExperimentRecord
+from profiler.model.interval import Interval
+from profiler.model.quality import ReportWarning
+
+
+@dataclass(frozen=True, slots=True)
+class GainShare:
+    """One row's part of the change of the total.  ``delta``: candidate - baseline; ``share`` = ``delta`` / the total's delta,
+    so shares add up to 1, and one that worked against the change is negative.  ``share_interval`` is None where the total's
+    change may be 0: then there is nothing to share."""
+
+    name: str
+    label: str
+    delta: float
+    share: float | None
+    share_interval: Interval | None
+
+
+class Agreement(StrEnum):
+    """AGREE: the profile's relative change and the metric's differ by no more than chance.  DIFFER: by more.  UNTESTABLE: too
+    few runs have both."""
+
+    AGREE = "agree"
+    DIFFER = "differ"
+    UNTESTABLE = "untestable"
+
+
+@dataclass(frozen=True, slots=True)
+class MetricAgreement:
+    """The profile's change beside a metric's.  Changes are relative (fractions); ``difference`` = profile - metric on the
+    log scale, with its interval.  ``meaning``: what it says about the gain, "" when they agree."""
+
+    metric: str
+    profile_change: float | None
+    metric_change: float | None
+    difference: float | None
+    difference_interval: Interval | None
+    agreement: Agreement
+    meaning: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GainAttribution:
+    """Of one candidate.  ``rows``: those of the comparison's table, in its order.  ``agreements``: one per metric."""
+
+    candidate: str
+    rows: tuple[GainShare, ...]
+    agreements: tuple[MetricAgreement, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LadderStep:
+    """``to_previous``, ``to_baseline``: the total or the primary metric against the step before and against the baseline."""
+
+    name: str
+    note: str
+    to_previous: ComparisonRow
+    to_baseline: ComparisonRow
+
+
+@dataclass(frozen=True, slots=True)
+class Ladder:
+    """Steps in order, the baseline left out.  ``largest``: name of the step whose change from the one before is the largest
+    of those that were flagged, "" = none was.  ``quantity``: what is compared, "CPU time" or a metric's name."""
+
+    quantity: str
+    unit: str
+    baseline: str
+    steps: tuple[LadderStep, ...]
+    largest: str
+
+
+@dataclass(frozen=True, slots=True)
+class ControlRow:
+    """A difference of differences: the change under the condition minus the change under the control, in the rows' unit."""
+
+    name: str
+    label: str
+    change: float
+    control_change: float
+    difference: float
+    difference_interval: Interval | None
+    p: float | None
+    p_adjusted: float | None
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class ControlResult:
+    """One candidate under one condition, held against the control condition.  ``rows`` in the order of the condition's table;
+    ``total`` and each of ``metrics`` are families of their own."""
+
+    candidate: str
+    condition: str
+    control: str
+    unit: str
+    rows: tuple[ControlRow, ...]
+    total: ControlRow
+    metrics: tuple[ControlRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ComposedRow:
+    """A change that no run shows: ``baseline`` to ``via`` measured in one place, ``via`` to ``candidate`` in another.  Ratios
+    (candidate / baseline) multiply; their intervals come from errors that add on the log scale."""
+
+    name: str
+    label: str
+    first_ratio: float | None
+    second_ratio: float | None
+    ratio: float | None
+    ratio_interval: Interval | None
+    p: float | None
+    p_adjusted: float | None
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class ComposedComparison:
+    """``rows`` of the table, then ``total`` and ``metrics``, each metric a family of its own."""
+
+    baseline: str
+    via: str
+    candidate: str
+    dimension: str
+    rows: tuple[ComposedRow, ...]
+    total: ComposedRow
+    metrics: tuple[ComposedRow, ...]
+    warnings: tuple[ReportWarning, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ConditionResult:
+    """All variants against the baseline under one condition, "" = the experiment has none.  ``gains``: one per candidate."""
+
+    condition: str
+    comparison: Comparison
+    gains: tuple[GainAttribution, ...]
+    ladder: Ladder | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentResult:
+    """``conditions`` in the plan's order, controls included; ``controls``: every candidate under every other condition.
+    ``repeated``: runs that failed or were disturbed and were made again, with the reason."""
+
+    session: str
+    started_at: str
+    record: ExperimentRecord
+    conditions: tuple[ConditionResult, ...]
+    controls: tuple[ControlResult, ...] = ()
+    repeated: tuple[str, ...] = ()
+    warnings: tuple[ReportWarning, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PowerRow:
+    """One row of the family.  ``visible``: the smallest effect that 80 % of experiments of so many runs would flag, one per
+    entry of ``PowerTable.runs``, in the row's unit.  ``runs_for_margin``: runs that show a change of the margin, None = more
+    than can be run.  ``sampling_share``: part of the variance that is sampling."""
+
+    name: str
+    label: str
+    mean: float
+    visible: tuple[float, ...]
+    runs_for_margin: int | None
+    sampling_share: float | None
+    advice: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PowerTable:
+    """What experiments like this one could show.  ``runs``: numbers of runs per arm that are asked about."""
+
+    session: str
+    test: TestKind
+    unit: str
+    margin: float
+    runs: tuple[int, ...]
+    rows: tuple[PowerRow, ...]
+    total: PowerRow
+    metrics: tuple[PowerRow, ...]
