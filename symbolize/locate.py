@@ -2,43 +2,37 @@
 
 from __future__ import annotations
 
-import mmap
 import os
-import zlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from profiler.errors import FormatError
 from profiler.model.dso import Dso, DsoKind
 from profiler.model.symbols import NO_CAVEATS, FileCaveats
+from symbolize.debug_files import DebugFiles, LinkedFiles, has_symbols
+from symbolize.debuginfod import Debuginfod
 from symbolize.elf.image import ElfImage, gnu_build_id, parse_image
+from symbolize.image_file import open_image
 from symbolize.kallsyms import KernelSymbols
 from symbolize.kernel_cache import KernelSymbolCache, KernelSymbolsOnDemand, read_kallsyms
-
-_MAPPED_FROM_BYTES = 1 << 18  # smaller files are read: a mapping would hold a descriptor for each
-
-
-@dataclass(frozen=True, slots=True)
-class SearchPaths:
-    """``debug_directories``: trees laid out like /usr/lib/debug.  ``extra_directories``: searched first; by ``.build-id``, by
-    the recorded path below them, and by base name.  ``sysroot``: put before recorded paths; the path itself is not tried then.
-    """
-
-    debug_directories: tuple[Path, ...] = (Path("/usr/lib/debug"),)
-    extra_directories: tuple[Path, ...] = ()
-    sysroot: Path | None = None
+from symbolize.search_paths import SearchPaths as SearchPaths
 
 
 @dataclass(frozen=True, slots=True)
 class LocatedBinary:
     """``image``: the binary that was recorded.  ``debug_image``: its separate debug file, if it has one and needs it.
-    ``status``: "" = fine, else one line that says what is missing and why."""
+    ``status``: "" = fine, else one line that says what is missing and why.  ``linked_files``: finds what these refer to."""
 
     image: ElfImage | None
     debug_image: ElfImage | None
     status: str
     caveats: FileCaveats = NO_CAVEATS
+    linked_files: LinkedFiles | None = None
+
+    @property
+    def images(self) -> tuple[ElfImage, ...]:
+        """What is there of the two, the debug file first."""
+        return tuple(image for image in (self.debug_image, self.image) if image is not None)
 
 
 class Locator:
@@ -46,6 +40,8 @@ class Locator:
 
     def __init__(self, search: SearchPaths | None = None, kernel_cache: KernelSymbolCache | None = None) -> None:
         self._search = SearchPaths() if search is None else search
+        self._servers = Debuginfod(self._search.debuginfod_urls)
+        self._debug_files = DebugFiles(self._search, self._servers)
         self._kernel_cache = kernel_cache
         self._located: dict[tuple[str, bytes, DsoKind], LocatedBinary] = {}
         self._kernels: dict[tuple[bytes, str, int], KernelSymbolsOnDemand | KernelSymbols | None] = {}
@@ -55,7 +51,7 @@ class Locator:
         the caveat that it is not verified."""
         key = (dso.path, dso.build_id, dso.kind)
         if key not in self._located:
-            self._located[key] = self._find(dso)
+            self._located[key] = _with_linked_files(self._find(dso), self._search)
         return self._located[key]
 
     def image(self, dso: Dso) -> ElfImage | None:
@@ -76,19 +72,20 @@ class Locator:
             return LocatedBinary(None, None, f"{dso.name} is not a file")
         image, status = self._find_binary(dso)
         if image is None:
-            return LocatedBinary(None, self._debug_file_by_build_id(dso.build_id), status)
+            debug_image = self._debug_files.by_build_id(dso.build_id) or self._debug_files.downloaded(dso.build_id)
+            return LocatedBinary(None, debug_image, status)
         caveats = NO_CAVEATS if dso.build_id else FileCaveats(unverified=image.name, changed_ns=_changed_ns(Path(image.name)))
-        if _has_symbols(image) and image.has_debug_info():
+        if has_symbols(image) and image.has_debug_info():
             return LocatedBinary(image, None, "", caveats)
-        debug_image, status = self._find_debug_file(image)
+        debug_image, status = self._debug_files.of_binary(image)
         return LocatedBinary(image, debug_image, status, caveats)
 
     def _find_vdso(self, dso: Dso) -> LocatedBinary:
         own = own_vdso()
         if own is not None and dso.build_id in (b"", own.build_id):
             return LocatedBinary(own, None, "")
-        for path in self._build_id_paths(dso.build_id):
-            image, _ = _open(path)
+        for path in self._search.by_build_id(dso.build_id):
+            image, _ = open_image(path)
             if image is not None and image.build_id == dso.build_id:
                 return LocatedBinary(image, None, "")
         found = own.build_id.hex() if own is not None else "none"
@@ -97,8 +94,8 @@ class Locator:
     def _find_binary(self, dso: Dso) -> tuple[ElfImage | None, str]:
         """(the recorded binary, "") or (None, why not)."""
         reasons: list[str] = []
-        for path in self._binary_paths(dso):
-            image, reason = _open(path)
+        for path in self._search.binaries(dso.path, dso.build_id):
+            image, reason = open_image(path)
             if image is None:
                 reasons += [reason] if reason else []
             elif dso.build_id in (b"", image.build_id):
@@ -106,74 +103,17 @@ class Locator:
             else:
                 found = image.build_id.hex() or "none"
                 reasons.append(f"{path}: build ID {dso.build_id.hex()} recorded, {found} found")
+        downloaded = self._servers.find(dso.build_id, "executable")
+        if downloaded is not None:
+            return downloaded, ""
         if reasons:
             return None, reasons[0]
         recorded = f" (build ID {dso.build_id.hex()})" if dso.build_id else ""
         return None, f"{dso.path}: no such file{recorded}"
 
-    def _binary_paths(self, dso: Dso) -> Iterator[Path]:
-        relative = dso.path.lstrip("/")
-        for directory in self._search.extra_directories:
-            yield directory / relative
-            yield directory / Path(relative).name
-        yield self._search.sysroot / relative if self._search.sysroot is not None else Path(dso.path)
-        yield from self._build_id_paths(dso.build_id)
 
-    def _build_id_paths(self, build_id: bytes, suffix: str = "") -> Iterator[Path]:
-        if len(build_id) < 2:
-            return
-        name = build_id.hex()
-        for directory in self._search.extra_directories + self._search.debug_directories:
-            yield directory / ".build-id" / name[:2] / (name[2:] + suffix)
-        if not suffix:
-            home = os.environ.get("HOME")
-            if home:  # perf's own cache
-                yield Path(home) / ".debug" / ".build-id" / name[:2] / name[2:] / "elf"
-
-    def _debug_file_by_build_id(self, build_id: bytes) -> ElfImage | None:
-        for path in self._build_id_paths(build_id, ".debug"):
-            image, _ = _open(path)
-            if image is not None and image.build_id == build_id:
-                return image
-        return None
-
-    def _find_debug_file(self, image: ElfImage) -> tuple[ElfImage | None, str]:
-        """(debug file of a binary that lacks symbols or debug information, status)."""
-        found = self._debug_file_by_build_id(image.build_id)
-        if found is not None:
-            return found, ""
-        refused = ""
-        link = _debug_link(image)
-        if link is not None:
-            found, refused = self._follow_debug_link(image, *link)
-            if found is not None:
-                return found, ""
-        if _has_symbols(image):
-            return None, refused
-        missing = f"{image.name}: stripped, no debug file for build ID {image.build_id.hex() or 'none'}"
-        return None, refused or missing
-
-    def _follow_debug_link(self, image: ElfImage, name: str, checksum: int) -> tuple[ElfImage | None, str]:
-        """The file that .gnu_debuglink names: beside the binary, in ``.debug`` below it, in the debug directories."""
-        refused = ""
-        directory = Path(image.name).resolve().parent
-        below = str(directory).lstrip("/")
-        roots = self._search.extra_directories + self._search.debug_directories
-        candidates = [directory / name, directory / ".debug" / name, *(root / below / name for root in roots)]
-        candidates += [extra / name for extra in self._search.extra_directories]
-        for path in candidates:
-            if _is_same_file(path, Path(image.name)):
-                continue
-            found, _ = _open(path)
-            if found is None:
-                continue
-            if found.build_id and image.build_id and found.build_id != image.build_id:
-                refused = refused or f"{path}: build ID {found.build_id.hex()}, the binary's is {image.build_id.hex()}"
-            elif zlib.crc32(found.data) != checksum:
-                refused = refused or f"{path}: checksum is not the one in {image.name}'s .gnu_debuglink"
-            else:
-                return found, ""
-        return None, refused
+def _with_linked_files(found: LocatedBinary, search: SearchPaths) -> LocatedBinary:
+    return replace(found, linked_files=LinkedFiles(found.images, search)) if found.images else found
 
 
 def own_vdso() -> ElfImage | None:
@@ -228,50 +168,9 @@ def running_kernel_build_id() -> bytes:
         return b""
 
 
-def _open(path: Path) -> tuple[ElfImage | None, str]:
-    """(image, "") or (None, reason); the reason is empty when there simply is no such file."""
-    try:
-        if not path.is_file():
-            return None, ""
-        with path.open("rb") as stream:
-            size = os.fstat(stream.fileno()).st_size
-            if size >= _MAPPED_FROM_BYTES:
-                return parse_image(mmap.mmap(stream.fileno(), 0, prot=mmap.PROT_READ), str(path)), ""
-            return parse_image(stream.read(), str(path)), ""
-    except OSError as error:
-        return None, f"{path}: {error.strerror}"
-    except FormatError as error:
-        return None, str(error)
-
-
 def _changed_ns(path: Path) -> int:
     """When the file's content was last changed, in ns since 1970; 0 = not known."""
     try:
         return path.stat().st_mtime_ns
     except OSError:
         return 0
-
-
-def _has_symbols(image: ElfImage) -> bool:
-    return image.section_is_stored(".symtab")
-
-
-def _debug_link(image: ElfImage) -> tuple[str, int] | None:
-    """(file name, CRC-32 of that file) from .gnu_debuglink."""
-    try:
-        data = image.section_bytes(".gnu_debuglink")
-    except FormatError:
-        return None
-    if data is None or len(data) < 8:
-        return None
-    name = bytes(data[:-4]).partition(b"\0")[0].decode("utf-8", "surrogateescape")
-    if not name or "/" in name:
-        return None
-    return name, int.from_bytes(data[-4:], "little")
-
-
-def _is_same_file(path: Path, other: Path) -> bool:
-    try:
-        return path.samefile(other)
-    except OSError:
-        return False

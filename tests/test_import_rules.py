@@ -25,6 +25,7 @@ LAYERS = {
     "collectors": 0,
     "collectors.perf_data": 1,
     "collectors.ingest": 1,
+    "collectors.importers": 1,
     "collectors.perf_record": 2,
     "collectors.gate": 2,
     "collectors.launcher": 2,
@@ -41,10 +42,16 @@ LAYERS = {
     "symbolize.source_origin": 1,
     "symbolize.function_key": 1,
     "symbolize.symbol_map": 1,
+    "symbolize.symbol_names": 1,
+    "symbolize.column_file": 1,
     "symbolize.kallsyms": 1,
     "symbolize.cache": 2,
     "symbolize.kernel_cache": 2,
     "symbolize.locate": 2,
+    "symbolize.image_file": 2,
+    "symbolize.search_paths": 2,
+    "symbolize.debug_files": 2,
+    "symbolize.debuginfod": 2,
     "symbolize.symbolizer": 2,
     "reports": 1,
 }
@@ -52,6 +59,7 @@ LAYERS = {
 SIBLINGS = {
     "profiler.errors": {"profiler.model"},
     "collectors.ingest": {"collectors.perf_data", "symbolize.unwind", "symbolize.elf"},
+    "collectors.importers": {"collectors.ingest", "symbolize.demangle", "symbolize.unwind"},
     "symbolize.unwind": {"symbolize.elf"},
     "symbolize.dwarf": {"symbolize.elf"},
     "symbolize.binary_facts": {"symbolize.elf", "symbolize.dwarf"},
@@ -61,7 +69,9 @@ SIBLINGS = {
         "symbolize.demangle",
         "symbolize.function_key",
         "symbolize.source_origin",
+        "symbolize.symbol_names",
     },
+    "symbolize.symbol_names": {"symbolize.elf", "symbolize.dwarf"},
     "symbolize.function_key": {"symbolize.demangle", "symbolize.name_scanner"},
 }
 

@@ -54,6 +54,9 @@ DW_AT_rnglists_base = 0x74
 DW_AT_dwo_name = 0x76
 DW_AT_MIPS_linkage_name = 0x2007
 DW_AT_GNU_dwo_name = 0x2130
+DW_AT_GNU_dwo_id = 0x2131
+DW_AT_GNU_ranges_base = 0x2132
+DW_AT_GNU_addr_base = 0x2133
 
 DW_FORM_addr = 0x01
 DW_FORM_block2 = 0x03
@@ -160,6 +163,8 @@ SUPPLEMENTARY_STRING_FORMS = frozenset({DW_FORM_strp_sup, DW_FORM_GNU_strp_alt})
 INDEXED_ADDRESS_FORMS = frozenset(
     {DW_FORM_addrx, DW_FORM_addrx1, DW_FORM_addrx2, DW_FORM_addrx3, DW_FORM_addrx4, DW_FORM_GNU_addr_index}
 )
+# References into that file's .debug_info.
+SUPPLEMENTARY_REFERENCE_FORMS = frozenset({DW_FORM_ref_sup4, DW_FORM_ref_sup8, DW_FORM_GNU_ref_alt})
 # References that are relative to the unit's header.
 UNIT_REFERENCE_FORMS = frozenset({DW_FORM_ref1, DW_FORM_ref2, DW_FORM_ref4, DW_FORM_ref8, DW_FORM_ref_udata})
 

@@ -121,33 +121,31 @@ class FunctionNames:
         while position in parents:
             entry, _ = unit.entry(position)
             if entry.tag in NAMED_SCOPES:
-                name = _scope_name(unit, position)
+                name = self._scope_name(unit.root.header.offset + position)
                 names.append(name or (ANONYMOUS_NAMESPACE if entry.tag == DW_TAG_namespace else ANONYMOUS_TYPE))
             position = parents[position]
         return names[::-1]
+
+    def _scope_name(self, die: int) -> str:
+        """Bare name of a namespace, type or function, through the DIEs that it refers to; "" = none."""
+        for _ in range(LONGEST_REFERENCE_CHAIN):
+            unit = self._reader.open(self._reader.row_of(die))
+            entry, behind_code = unit.entry(die - unit.root.header.offset)
+            forms = entry.shape.forms
+            _, _, name, origin, specification = entry.shape.read_name(unit.data, behind_code)
+            if DW_AT_name in forms:
+                return _text(unit, forms, DW_AT_name, name)
+            attribute, value = (DW_AT_abstract_origin, origin) if origin else (DW_AT_specification, specification)
+            if not value:
+                return ""
+            die = unit.root.reference(forms[attribute], value)
+        return ""
 
 
 def _text(unit: OpenUnit, forms: dict[int, int], attribute: int, value: int) -> str:
     if attribute not in forms:
         return ""
     return unit.root.string(forms[attribute], value, unit.data).decode("utf-8", "replace")
-
-
-def _scope_name(unit: OpenUnit, position: int) -> str:
-    """Bare name of a namespace, type or function, through the DIEs of the same unit that it refers to; "" = none."""
-    for _ in range(LONGEST_REFERENCE_CHAIN):
-        entry, behind_code = unit.entry(position)
-        forms = entry.shape.forms
-        _, _, name, origin, specification = entry.shape.read_name(unit.data, behind_code)
-        if DW_AT_name in forms:
-            return _text(unit, forms, DW_AT_name, name)
-        attribute, value = (DW_AT_abstract_origin, origin) if origin else (DW_AT_specification, specification)
-        if not value:
-            return ""
-        position = unit.root.reference(forms[attribute], value) - unit.root.header.offset
-        if not 0 < position < len(unit.data):
-            return ""
-    return ""
 
 
 def _find_parents(unit: OpenUnit) -> dict[int, int]:

@@ -57,7 +57,7 @@ class RangeReader:
             if self._root.header.version >= 5:
                 found = self._version_5_list(self._list_offset(form, value))
             else:
-                found = self._version_4_list(value)
+                found = self._version_4_list(self._root.ranges_base + value)
             self._known[form, value] = found
         self.budget -= len(found)
         if self.budget < 0:

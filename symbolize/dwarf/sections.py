@@ -17,7 +17,7 @@ class DwarfSections:
     """Section contents, decompressed; an absent section is empty.
 
     ``text_low``, ``text_high``: bounds of the executable segments in link addresses.  Code described outside of them was
-    discarded by the linker.
+    discarded by the linker.  ``supplementary_strings``: .debug_str of the file that dwz shares between programs.
     """
 
     info: memoryview
@@ -30,33 +30,35 @@ class DwarfSections:
     rnglists: bytes
     addresses: memoryview
     string_offsets: memoryview
+    supplementary_strings: memoryview
     text_low: int
     text_high: int
 
 
 def read_sections(image: ElfImage) -> DwarfSections | None:
     """The debug sections of ``image``, None when it has no debug information."""
-    info = _contents(image, ".debug_info")
+    info = section_contents(image, ".debug_info")
     if not len(info):
         return None
     text = [segment for segment in image.load_segments if segment.is_executable]
     return DwarfSections(
         info=info,
-        abbrev=bytes(_contents(image, ".debug_abbrev")),
-        line=_contents(image, ".debug_line"),
-        strings=_contents(image, ".debug_str"),
-        line_strings=bytes(_contents(image, ".debug_line_str")),
-        aranges=_contents(image, ".debug_aranges"),
-        ranges=_contents(image, ".debug_ranges"),
-        rnglists=bytes(_contents(image, ".debug_rnglists")),
-        addresses=_contents(image, ".debug_addr"),
-        string_offsets=_contents(image, ".debug_str_offsets"),
+        abbrev=bytes(section_contents(image, ".debug_abbrev")),
+        line=section_contents(image, ".debug_line"),
+        strings=section_contents(image, ".debug_str"),
+        line_strings=bytes(section_contents(image, ".debug_line_str")),
+        aranges=section_contents(image, ".debug_aranges"),
+        ranges=section_contents(image, ".debug_ranges"),
+        rnglists=bytes(section_contents(image, ".debug_rnglists")),
+        addresses=section_contents(image, ".debug_addr"),
+        string_offsets=section_contents(image, ".debug_str_offsets"),
+        supplementary_strings=memoryview(b""),
         text_low=min((segment.link_address for segment in text), default=0),
         text_high=max((segment.link_address + segment.memory_size for segment in text), default=0),
     )
 
 
-def _contents(image: ElfImage, name: str) -> memoryview:
+def section_contents(image: ElfImage, name: str) -> memoryview:
     found = image.section_bytes(name)
     return memoryview(b"") if found is None else found
 

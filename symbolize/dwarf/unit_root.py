@@ -13,11 +13,14 @@ from symbolize.dwarf.attributes import AttributeSpec, read_value
 from symbolize.dwarf.constants import (
     INDEXED_ADDRESS_FORMS,
     INDEXED_STRING_FORMS,
+    SUPPLEMENTARY_REFERENCE_FORMS,
     SUPPLEMENTARY_STRING_FORMS,
     UNIT_REFERENCE_FORMS,
     DW_AT_addr_base,
     DW_AT_comp_dir,
     DW_AT_dwo_name,
+    DW_AT_GNU_addr_base,
+    DW_AT_GNU_dwo_id,
     DW_AT_GNU_dwo_name,
     DW_AT_language,
     DW_AT_low_pc,
@@ -31,6 +34,8 @@ from symbolize.dwarf.constants import (
     DW_FORM_ref_addr,
     DW_FORM_string,
     DW_FORM_strp,
+    DW_UT_skeleton,
+    DW_UT_split_compile,
 )
 from symbolize.dwarf.leb128 import read_unsigned
 from symbolize.dwarf.sections import DwarfSections, read_string
@@ -43,6 +48,8 @@ ROOT_BYTES = 512
 DEFAULT_STRING_OFFSETS_BASE = 8
 DEFAULT_ADDRESS_BASE = 8
 DEFAULT_RANGE_LISTS_BASE = 12
+# DIEs of other files have numbers too: see ``UnitReader``.
+SUPPLEMENTARY_DIES = 1 << 40
 NO_ATTRIBUTE = (0, 0)
 
 Attributes = dict[int, tuple[int, int]]
@@ -51,7 +58,8 @@ Attributes = dict[int, tuple[int, int]]
 @dataclass(frozen=True, slots=True)
 class UnitRoot:
     """``attributes`` of the root DIE: {attribute: (form, value)}, see ``attributes``; ``has_children`` of the root;
-    ``head``: the unit's first bytes, where the root's own texts are."""
+    ``head``: the unit's first bytes, where the root's own texts are.  ``ranges_base``: what offsets in .debug_ranges count
+    from (DW_AT_GNU_ranges_base).  ``first_number``: number of the DIE at offset 0 of the unit's .debug_info."""
 
     header: UnitHeader
     sections: DwarfSections
@@ -61,6 +69,8 @@ class UnitRoot:
     string_offsets_base: int
     address_base: int
     range_lists_base: int
+    ranges_base: int = 0
+    first_number: int = 0
 
     def string(self, form: int, value: int, data: bytes) -> bytes:
         """The text of a string attribute read from ``data`` (bytes of this unit)."""
@@ -71,6 +81,8 @@ class UnitRoot:
             return sections.line_strings[value : sections.line_strings.index(0, value)]
         if form == DW_FORM_string:
             return data[value : data.index(0, value)]
+        if form in SUPPLEMENTARY_STRING_FORMS:
+            return read_string(sections.supplementary_strings, value)
         if form in INDEXED_STRING_FORMS:
             (offset,) = struct.unpack_from("<I", sections.string_offsets, self.string_offsets_base + 4 * value)
             return read_string(sections.strings, offset)
@@ -95,17 +107,21 @@ class UnitRoot:
         )
 
     def reference(self, form: int, value: int) -> int:
-        """Offset in .debug_info of a referenced DIE; ValueError for references into other files."""
+        """Number of a referenced DIE (see ``UnitReader``); ValueError for references to types."""
         if form in UNIT_REFERENCE_FORMS:
             return self.header.offset + value
         if form == DW_FORM_ref_addr:
-            return value
-        raise ValueError(f"form 0x{form:x} refers to another file")
+            return self.first_number + value
+        if form in SUPPLEMENTARY_REFERENCE_FORMS:
+            return SUPPLEMENTARY_DIES + value
+        raise ValueError(f"form 0x{form:x} refers to no DIE that has code")
 
     def text_of(self, attribute: int) -> str:
         """A text attribute of the root DIE, "" when absent or in another file."""
         form, value = self.attributes.get(attribute, NO_ATTRIBUTE)
-        if form in SUPPLEMENTARY_STRING_FORMS or attribute not in self.attributes:
+        if attribute not in self.attributes:
+            return ""
+        if form in SUPPLEMENTARY_STRING_FORMS and not len(self.sections.supplementary_strings):
             return ""
         return self.string(form, value, self.head).decode("utf-8", "replace")
 
@@ -129,6 +145,19 @@ class UnitRoot:
     def is_skeleton(self) -> bool:
         """Whether the unit's functions are described in another file (-gsplit-dwarf)."""
         return DW_AT_dwo_name in self.attributes or DW_AT_GNU_dwo_name in self.attributes
+
+    @property
+    def split_name(self) -> str:
+        """Name of the file that describes the unit's functions, as the compiler wrote it."""
+        return self.text_of(DW_AT_dwo_name) or self.text_of(DW_AT_GNU_dwo_name)
+
+    @property
+    def split_id(self) -> int | None:
+        """What the skeleton has in common with the unit in the other file; None when it is not stated."""
+        if self.header.version >= 5:
+            has_id = self.header.unit_type in (DW_UT_skeleton, DW_UT_split_compile) and len(self.head) >= 20
+            return int.from_bytes(self.head[12:20], "little") if has_id else None
+        return self.attributes[DW_AT_GNU_dwo_id][1] if DW_AT_GNU_dwo_id in self.attributes else None
 
     @property
     def line_offset(self) -> int:
@@ -162,10 +191,21 @@ def _parse_root(sections: DwarfSections, abbreviations: AbbreviationReader, head
         head=head,
         attributes=attributes,
         has_children=abbreviation.has_children,
-        string_offsets_base=attributes.get(DW_AT_str_offsets_base, (0, DEFAULT_STRING_OFFSETS_BASE))[1],
-        address_base=attributes.get(DW_AT_addr_base, (0, DEFAULT_ADDRESS_BASE))[1],
+        string_offsets_base=_base(header, attributes, DW_AT_str_offsets_base, DEFAULT_STRING_OFFSETS_BASE),
+        address_base=_address_base(header, attributes),
         range_lists_base=attributes.get(DW_AT_rnglists_base, (0, DEFAULT_RANGE_LISTS_BASE))[1],
     )
+
+
+def _address_base(header: UnitHeader, attributes: Attributes) -> int:
+    if DW_AT_GNU_addr_base in attributes:
+        return attributes[DW_AT_GNU_addr_base][1]
+    return _base(header, attributes, DW_AT_addr_base, DEFAULT_ADDRESS_BASE)
+
+
+def _base(header: UnitHeader, attributes: Attributes, attribute: int, default: int) -> int:
+    """Before version 5 the tables have no headers."""
+    return attributes.get(attribute, (0, default if header.version >= 5 else 0))[1]
 
 
 def read_attributes(data: bytes, position: int, specs: tuple[AttributeSpec, ...]) -> tuple[Attributes, int]:

@@ -15,6 +15,7 @@ from profiler.model.arrays import UInt64Column
 from symbolize.elf.layout import PT_GNU_EH_FRAME, PT_LOAD, PT_NOTE, SHF_COMPRESSED, SHT_NOBITS, SHT_NOTE, read_layout
 from symbolize.elf.layout import Section as Section
 from symbolize.elf.layout import Segment as Segment
+from symbolize.elf.original_layout import with_original_offsets
 from symbolize.elf.symbol_table import SymbolTable, parse_symbol_table
 
 NO_ADDRESS = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
@@ -31,7 +32,8 @@ class ElfImage:
 
     ``name``: the file's name for messages.  ``data``: the whole file.  ``build_id``: raw bytes, empty when there is none.
     ``machine``, ``elf_type``, ``entry_address``: ``e_machine``, ``e_type``, ``e_entry``.  ``load_segments``: PT_LOAD in file
-    order.  ``sections``: by name, the first of equal names.  ``section_table``: all of them by index.
+    order; of a debug file as they are in the program.  ``sections``: by name, the first of equal names.
+    ``section_table``: all of them by index.
     ``frame_header_segment``: PT_GNU_EH_FRAME or None.
     """
 
@@ -56,7 +58,7 @@ class ElfImage:
         self.machine = layout.machine
         self.elf_type = layout.elf_type
         self.entry_address = layout.entry_address
-        self.load_segments = tuple(segment for kind, segment in layout.segments if kind == PT_LOAD)
+        self.load_segments = with_original_offsets([segment for kind, segment in layout.segments if kind == PT_LOAD])
         self.frame_header_segment = next((s for kind, s in layout.segments if kind == PT_GNU_EH_FRAME), None)
         self.section_table = layout.sections
         by_name: dict[str, Section] = {}

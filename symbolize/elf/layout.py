@@ -16,7 +16,7 @@ from profiler.errors import FormatError
 ET_REL, ET_EXEC, ET_DYN = 1, 2, 3
 EM_X86_64 = 62
 PT_LOAD, PT_NOTE, PT_GNU_EH_FRAME = 1, 4, 0x6474E550
-PF_X = 1
+PF_X, PF_W = 1, 2
 SHT_SYMTAB, SHT_RELA, SHT_NOTE, SHT_NOBITS, SHT_DYNSYM = 2, 4, 7, 8, 11
 SHF_ALLOC, SHF_EXECINSTR, SHF_COMPRESSED = 2, 4, 0x800
 
@@ -83,6 +83,8 @@ class Segment:
     file_size: int
     memory_size: int
     is_executable: bool
+    is_writable: bool = False
+    alignment: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +202,8 @@ def _segments(
             file_size=entry.p_filesz,
             memory_size=entry.p_memsz,
             is_executable=bool(entry.p_flags & PF_X),
+            is_writable=bool(entry.p_flags & PF_W),
+            alignment=entry.p_align,
         )
         found.append((entry.p_type, segment))
     return tuple(found)

@@ -11,6 +11,7 @@ from profiler.model.dso import Dso, DsoKind
 from profiler.model.symbols import DsoSymbols, FileCaveats, NameSource
 from support.elf_programs import compile_program, load_image, tool_output
 from symbolize.cache import SymbolCache
+from symbolize.elf.image import ElfImage
 from symbolize.locate import Locator, own_vdso
 from symbolize.symbolizer import Symbolizer
 
@@ -126,12 +127,41 @@ def test_a_damaged_cache_is_rebuilt(tmp_path: Path) -> None:
     cache = SymbolCache(tmp_path / "cache")
     first = Symbolizer(Locator(), cache).symbolize(recorded(program), offsets, flags)
     stored = {path: path.read_bytes() for path in (tmp_path / "cache").rglob("*") if path.is_file()}
-    assert {path.suffix for path in stored} == {".map", ".names"}
+    assert {path.suffix for path in stored} == {".map", ".names", ".symbols"}
     for path, content in stored.items():
-        path.write_bytes(content[:45] + bytes(8) + content[53:])
+        path.write_bytes(content[:48] + bytes(8) + content[56:])
     again = Symbolizer(Locator(), cache).symbolize(recorded(program), offsets, flags)
     assert [names(again, row) for row in range(len(offsets))] == [names(first, row) for row in range(len(offsets))]
     assert {path: path.read_bytes() for path in stored} == stored
+
+
+def test_symbol_tables_are_not_parsed_again_for_what_the_cache_knows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = compile_program(
+        tmp_path, "plain.c", "int f(int x) { return x; } int main(int c, char **v) { return f(c); }", ["-O0"]
+    )
+    offsets = offsets_of(program, symbol(program, "main")[0], symbol(program, "f")[0])
+    cache, flags = SymbolCache(tmp_path / "cache"), np.zeros(2, np.bool_)
+    parsed: list[str] = []
+    parse = ElfImage.symbol_table
+    monkeypatch.setattr(ElfImage, "symbol_table", lambda image: (parsed.append(image.name), parse(image))[1])
+    for count in (1, 1, 2):
+        symbols = Symbolizer(Locator(), cache).symbolize(recorded(program), offsets[:count], flags[:count])
+        assert [names(symbols, row) for row in range(count)] == [["main"], ["f"]][:count]
+    assert parsed == [str(program)] * 2  # for the first address and for the second one
+
+
+def test_kept_names_do_not_outlive_the_symbol_table_they_came_from(tmp_path: Path) -> None:
+    """The same build ID, once with .symtab and once stripped."""
+    program = compile_program(tmp_path, "plain.c", "int main(void) { return 0; }", ["-O1"])
+    start, _ = symbol(program, "main")
+    offsets, whole = offsets_of(program, start), program.read_bytes()
+    tool_output("strip", str(program))
+    stripped = program.read_bytes()
+    cache, found = SymbolCache(tmp_path / "cache"), []
+    for content in (whole, stripped, whole):
+        program.write_bytes(content)
+        found.append(names(Symbolizer(Locator(), cache).symbolize(recorded(program), offsets, np.zeros(1, np.bool_))))
+    assert found == [["main"], [f"plain+0x{start:x}"], ["main"]]
 
 
 def test_stripped_binary_says_so(tmp_path: Path) -> None:
@@ -156,18 +186,23 @@ def test_names_of_an_unverified_file_say_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", [4, 5])
-def test_debug_information_in_other_files_is_said_to_be_unread(tmp_path: Path, version: int) -> None:
-    """With -gsplit-dwarf the inlined call stands in the .dwo file; also when the answer comes from the cache."""
+def test_missing_dwo_files_are_named(tmp_path: Path, version: int) -> None:
+    """With -gsplit-dwarf the inlined call stands in the .dwo file; what was answered without it is not kept."""
     flags = ["-O1", "-g", f"-gdwarf-{version}"]
     whole = compile_program(tmp_path, "whole.cpp", INLINED, flags)
     split = compile_program(tmp_path, "split.cpp", INLINED, [*flags, "-gsplit-dwarf"])
-    cache = tmp_path / "cache"
-    for program, message in ((whole, ""), (split, f"{split}: debug information in .dwo files is not read (-gsplit-dwarf)")):
+    cache, missing = tmp_path / "cache", f"{split}: .dwo files with its debug information are missing (-gsplit-dwarf)"
+    away = [(path, path.rename(tmp_path / "away")) for path in tmp_path.glob("*.dwo")]
+    assert len(away) == 1
+    for program, message, depth in ((whole, "", 2), (split, missing, 1), (split, "", 2)):
+        if program == split and not message:
+            away[0][1].rename(away[0][0])
         start, _ = symbol(program, "main")
         for _ in range(2):
             symbolizer = Symbolizer(Locator(), SymbolCache(cache))
             symbols = symbolizer.symbolize(recorded(program), offsets_of(program, start), np.array([False]))
             assert symbols.caveats == FileCaveats(incomplete=message)
+            assert len(symbols.chains.function) == depth
 
 
 def test_a_link_to_a_dwz_file(tmp_path: Path) -> None:
@@ -177,4 +212,6 @@ def test_a_link_to_a_dwz_file(tmp_path: Path) -> None:
     tool_output("objcopy", f"--add-section=.gnu_debugaltlink={link}", str(program))
     start, _ = symbol(program, "main")
     symbols = Symbolizer(Locator(), None).symbolize(recorded(program), offsets_of(program, start), np.array([False]))
-    assert symbols.caveats.incomplete == f"{program}: debug information in a shared file made by dwz is not read"
+    assert symbols.caveats.incomplete == (
+        f"{program}: the file that dwz shared its debug information with is missing (.gnu_debugaltlink)"
+    )

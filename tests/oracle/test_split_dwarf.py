@@ -1,0 +1,133 @@
+"""Split DWARF of both versions, as .dwo files and as packages: the same answers as for the build with whole debug information,
+of which the tools tell."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from profiler.model.symbols import DsoSymbols, NameSource
+from support import symbol_programs
+from support.same_code import agreement_with_whole, code_of, has_inlined_frames
+from support.symbol_oracle import symbolized, text_addresses
+from symbolize.locate import Locator, SearchPaths
+from symbolize.symbolizer import Symbolizer
+
+AGREEMENT = 0.995
+COMPARED = 2000
+CXX = {
+    "dwarf4": ("-O2", "-g", "-gdwarf-4"),
+    "dwarf5": ("-O2", "-g", "-gdwarf-5"),
+    "dwarf5-sections": ("-O1", "-g", "-gdwarf-5", "-ffunction-sections", "-Wl,--gc-sections"),
+}
+RUST = {
+    "dwarf4": ("-C", "opt-level=2", "-C", "debuginfo=2", "-C", "dwarf-version=4"),
+    "dwarf5": ("-C", "opt-level=2", "-C", "debuginfo=2", "-C", "dwarf-version=5"),
+    "units": ("-C", "opt-level=3", "-C", "debuginfo=1", "-C", "codegen-units=16"),
+}
+
+
+def build_split(directory: Path, options: tuple[str, ...]) -> tuple[Path, Path]:
+    """(program with whole debug information, the same with .dwo files beside it), from the same source files."""
+    directory.mkdir()
+    options = (*options, "-frandom-seed=1")  # makes the two builds alike
+    whole = symbol_programs.build_cxx(directory, options).rename(directory / "whole")
+    return whole, symbol_programs.build_cxx(directory, (*options, "-gsplit-dwarf"))
+
+
+def package(program: Path) -> Path:
+    """The .dwo files of a program as one .dwp; the .dwo files are gone afterwards."""
+    tool = shutil.which("llvm-dwp")
+    if tool is None:
+        pytest.skip("llvm-dwp is not installed")
+    made = program.with_name(f"{program.name}.dwp")
+    subprocess.run([tool, "-e", str(program), "-o", str(made)], check=True, capture_output=True, cwd=program.parent)
+    for path in program.parent.glob("*.dwo"):
+        path.unlink()
+    return made
+
+
+def all_answers(program: Path, symbolizer: Symbolizer | None = None) -> DsoSymbols:
+    return symbolized(program, text_addresses(program, 2400, seed=8), symbolizer)
+
+
+def outermost_names(symbols: DsoSymbols) -> list[str]:
+    """ "" for addresses without a symbol."""
+    found = [symbols.functions[each] for each in symbols.chains.function[symbols.chains.start[1:] - 1].tolist()]
+    return ["" if each.name_source == NameSource.UNRESOLVED else each.linkage_name for each in found]
+
+
+@pytest.mark.parametrize("variant", CXX)
+@pytest.mark.parametrize("form", ["dwo", "dwp"])
+def test_cxx_agrees_with_the_whole_build(variant: str, form: str, tmp_path: Path) -> None:
+    whole, split = build_split(tmp_path / "built", CXX[variant])
+    if form == "dwp":
+        package(split)
+    agreement = agreement_with_whole(whole, split)
+    print(f"{variant} {form}: {agreement.share:.2%} of {agreement.compared} addresses\n{agreement.report()}")
+    assert agreement.compared >= COMPARED
+    assert agreement.share >= AGREEMENT
+    assert all_answers(split).caveats.incomplete == ""
+
+
+@pytest.mark.parametrize("variant", ["units", *(pytest.param(name, marks=pytest.mark.full) for name in ("dwarf4", "dwarf5"))])
+@pytest.mark.parametrize("form", ["unpacked", "packed"])
+def test_rust_agrees_with_the_whole_build(variant: str, form: str, tmp_path: Path) -> None:
+    options = RUST[variant]
+    whole = symbol_programs.build_rust(tmp_path, (*options, "-C", "split-debuginfo=off")).rename(tmp_path / "whole")
+    split = symbol_programs.build_rust(tmp_path, (*options, "-C", f"split-debuginfo={form}"))
+    assert [path.suffix for path in split.parent.glob("*.dw[op]")], "rustc wrote no split debug information"
+    if code_of(whole) != code_of(split):
+        pytest.skip("this rustc does not give the same code twice")
+    agreement = agreement_with_whole(whole, split)
+    print(f"{variant} {form}: {agreement.share:.2%} of {agreement.compared} addresses\n{agreement.report()}")
+    assert agreement.compared >= COMPARED
+    assert agreement.share >= AGREEMENT
+
+
+def test_without_its_dwo_files_a_program_has_the_names_of_its_symbols(tmp_path: Path) -> None:
+    whole, split = build_split(tmp_path / "built", CXX["dwarf5"])
+    for path in split.parent.glob("*.dwo"):
+        path.unlink()
+    symbols, wanted = all_answers(split), all_answers(whole)
+    assert symbols.caveats.incomplete == f"{split}: .dwo files with its debug information are missing (-gsplit-dwarf)"
+    assert not np.any(has_inlined_frames(symbols))
+    assert outermost_names(symbols) == outermost_names(wanted)
+    # The line table stays in the program: innermost places are known.
+    lines = symbols.chains.line[symbols.chains.start[:-1]]
+    assert lines.tolist() == wanted.chains.line[wanted.chains.start[:-1]].tolist()
+    assert {each.name_source for each in symbols.functions} <= {NameSource.SYMBOL_TABLE, NameSource.UNRESOLVED}
+
+
+@pytest.mark.parametrize("version", ["dwarf4", "dwarf5"])
+def test_a_dwo_file_of_another_build_is_not_used(version: str, tmp_path: Path) -> None:
+    """The same names and another id: another source was compiled at the same place."""
+    _, split = build_split(tmp_path / "built", CXX[version])
+    (tmp_path / "other").mkdir()
+    other = symbol_programs.build_cxx(tmp_path / "other", (*CXX[version], "-gsplit-dwarf", "-DNDEBUG", "-O1"))
+    for path in split.parent.glob("*.dwo"):
+        path.write_bytes((other.parent / path.name).read_bytes())
+    symbols = all_answers(split)
+    assert symbols.caveats.incomplete.startswith(f"{split}: .dwo files")
+    assert not np.any(has_inlined_frames(symbols))
+
+
+def test_moved_dwo_files_are_found_beside_the_program_and_in_extra_directories(tmp_path: Path) -> None:
+    whole, split = build_split(tmp_path / "built", CXX["dwarf4"])
+    moved, kept = tmp_path / "moved", tmp_path / "kept"
+    moved.mkdir()
+    kept.mkdir()
+    for path in split.parent.glob("*.dwo"):
+        shutil.move(path, kept / path.name)
+    shutil.move(split, moved / "program")
+    missing = all_answers(moved / "program")
+    assert missing.caveats.incomplete != ""
+    found = Symbolizer(Locator(SearchPaths(extra_directories=(kept,))), None)
+    assert agreement_with_whole(whole, moved / "program", found).share >= AGREEMENT
+    for path in kept.glob("*.dwo"):
+        shutil.move(path, moved / path.name)
+    assert agreement_with_whole(whole, moved / "program").share >= AGREEMENT
