@@ -1,7 +1,7 @@
 """Abbreviations (DWARF 5, section 7.5.3): how the attributes of a DIE are laid out, prepared for skipping them fast.
 
-Compilers repeat the same attribute lists in the tables of all units, so everything derived from a list is made once per
-distinct list and shared.
+Compilers repeat the same abbreviations in the tables of all units, so each distinct one is made once and shared, and so is
+everything derived from its attribute list.
 """
 
 from __future__ import annotations
@@ -125,6 +125,7 @@ class AbbreviationReader:
     def __init__(self, section: bytes) -> None:
         self._section = section
         self._tables: dict[int, dict[int, Abbreviation]] = {}
+        self._abbreviations: dict[bytes, Abbreviation] = {}
         self._shapes: dict[bytes, Shape] = {}
         self._skippers: dict[tuple[int, ...], Skipper] = {}
 
@@ -133,13 +134,16 @@ class AbbreviationReader:
         known = self._tables.get(offset)
         if known is not None:
             return known
+        section, made = self._section, self._abbreviations
         entries: dict[int, Abbreviation] = {}
-        position = offset
-        while True:
-            code, entry, position = self._entry(position)
+        code, start, end = _next(section, offset)
+        while code:
+            encoded = section[start:end]
+            entry = made.get(encoded)
             if entry is None:
-                break
+                entry = made[encoded] = self._make(encoded)
             entries.setdefault(code, entry)
+            code, start, end = _next(section, end)
         self._tables[offset] = entries
         return entries
 
@@ -148,37 +152,27 @@ class AbbreviationReader:
         known = self._tables.get(offset)
         if known is not None:
             return known[code]
-        position = offset
-        while True:
-            found, entry, position = self._entry(position)
-            if entry is None:
-                raise KeyError(code)
-            if found == code:
-                return entry
-
-    def _entry(self, position: int) -> tuple[int, Abbreviation | None, int]:
         section = self._section
-        code = section[position]
-        if code == 0:
-            return 0, None, position + 1
-        tag = section[position + 1]
-        if code < 0x80 and tag < 0x80:
-            position += 2
-        else:
-            code, position = read_unsigned(section, position)
-            tag, position = read_unsigned(section, position)
-        has_children = section[position] == 1
-        position += 1
-        end = _list_end(section, position)
-        encoded = section[position:end]
-        shape = self._shapes.get(encoded)
+        found, start, end = _next(section, offset)
+        while found != code:
+            if not found:
+                raise KeyError(code)
+            found, start, end = _next(section, end)
+        return self._make(section[start:end])
+
+    def _make(self, encoded: bytes) -> Abbreviation:
+        """``encoded``: an abbreviation without its code."""
+        tag, position = read_unsigned(encoded, 0)
+        has_children = encoded[position] == 1
+        attributes = encoded[position + 1 :]
+        shape = self._shapes.get(attributes)
         if shape is None:
-            shape = self._shapes[encoded] = self._make_shape(encoded)
+            shape = self._shapes[attributes] = self._make_shape(attributes)
         is_scope = tag in (DW_TAG_subprogram, DW_TAG_inlined_subroutine) and shape.has_code
         is_call_site = tag in CALL_SITE_TAGS
         is_block = tag in BLOCK_TAGS
         can_jump = has_children and shape.sibling_from_end > 0 and (is_call_site or is_block or tag in STEPPED_OVER_TAGS)
-        return code, Abbreviation(tag, has_children, is_scope, can_jump, is_call_site, is_block, shape), end
+        return Abbreviation(tag, has_children, is_scope, can_jump, is_call_site, is_block, shape)
 
     def _make_shape(self, encoded: bytes) -> Shape:
         specs, _ = _parse_list(encoded, 0)
@@ -187,6 +181,19 @@ class AbbreviationReader:
         if found is None:
             found = self._skippers[forms] = skipper(specs)
         return Shape(specs, found)
+
+
+def _next(section: bytes, position: int) -> tuple[int, int, int]:
+    """(code, position behind it, position behind the abbreviation) of the one at ``position``; code 0 ends the table."""
+    code = section[position]
+    start = position + 1
+    if code >= 0x80:
+        code, start = read_unsigned(section, position)
+    if code == 0:
+        return 0, start, start
+    # The tag, and one byte that says whether there are children.
+    attributes = start + 2 if section[start] < 0x80 else read_unsigned(section, start)[1] + 1
+    return code, start, _list_end(section, attributes)
 
 
 def _list_end(section: bytes, position: int) -> int:

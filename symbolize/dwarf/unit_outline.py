@@ -21,6 +21,7 @@ from symbolize.dwarf.unit_reader import OpenUnit
 NOWHERE = 1 << 60
 # Compilers align functions to 16 bytes where they align them.
 ALIGNMENT = 16
+NO_END = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -46,7 +47,7 @@ def read_outline(unit: OpenUnit, covered: Sequence[Range]) -> UnitOutline:
 
 def _fills(functions: Intervals, covered: Sequence[Range]) -> bool:
     """Whether what the functions leave of the ranges is padding: it ends at an aligned address or with its range."""
-    start, end = functions.start, np.append(functions.start[1:], functions.start[-1:])
+    start, end = functions.start, np.append(functions.start[1:], NO_END)
     for low, high in covered:
         first = max(int(np.searchsorted(start, low, side="right")) - 1, 0)
         last = int(np.searchsorted(start, high, side="left"))
@@ -54,7 +55,7 @@ def _fills(functions: Intervals, covered: Sequence[Range]) -> bool:
         if not len(start) or start[first] > low:
             gaps.append((low, int(start[first]) if len(start) else high))
         for gap_low, gap_high in gaps:
-            gap_low, gap_high = max(gap_low, low), min(gap_high, high) if gap_high > gap_low else high
+            gap_low, gap_high = max(gap_low, low), min(gap_high, high)
             is_padding = gap_high - gap_low < ALIGNMENT and (gap_high % ALIGNMENT == 0 or gap_high == high)
             if gap_low < gap_high and not is_padding:
                 return False
