@@ -1,50 +1,51 @@
-"""Persistent cache of symbolization by build ID: source maps, and functions with their readable names and keys.
+"""Persistent cache of symbolization by build ID: source maps, names by the symbol tables, and functions with their readable
+names and keys.
 
-Two files per build ID, each with magic, format version and the CRC-32 of what follows; a source map is a table of column sizes
-and the columns.  A file that is damaged, foreign or of another version is as good as absent.  Writers replace a file in one
-step, so readers see the old or the new one, and of several writers the last one wins; all of them wrote the truth, only not
-equally much of it.
+Three files of columns per build ID (``column_file``).  A file that is damaged, foreign or of another version is as good as
+absent.  Writers replace a file in one step, so readers see the old or the new one, and of several writers the last one wins;
+all of them wrote the truth, only not equally much of it.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import struct
-import zlib
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from profiler.model.symbols import Function, NameSource
+from symbolize.column_file import Column, ColumnFormat, decode_columns, encode_columns
 from symbolize.dwarf.intervals import Intervals
 from symbolize.dwarf.source_map import AnswerTable, FunctionTable, NameTable, NodeTable, SequenceTable, SourceMap
 from symbolize.dwarf.strings import StringPool
+from symbolize.symbol_names import SymbolNames
 
-_MAGIC = b"slotscope source map\n"
-_NAMES_MAGIC = b"slotscope name table\n"
 # Raise it whenever the columns, what the decoder puts into them, or the rules for names and keys change.
-FORMAT_VERSION = 2
-_HEADER = struct.Struct(f"<{len(_MAGIC)}sIIqq")  # magic, version, CRC-32, units left out, skeleton units
-_COLUMN_TYPES: tuple[str, ...] = (
-    *("<u8", "<i4", "|b1"),  # units: start, owner; is_outlined
-    *("<u8", "<i4"),  # covered: start, owner
-    *("<i8", "<i4"),  # functions
-    *("<u8", "<i4", "<i8", "<i8"),  # sequences
-    *("<u8", "<i4", "<i4", "<i4", "<i4"),  # answers
-    *("<i4", "<i4", "<i4", "<i4", "<i4"),  # nodes
-    *("<i4", "<i4", "|u1"),  # names
-    *("<i8", "|u1"),  # strings: start, data
+FORMAT_VERSION = 3
+_MAP_FORMAT = ColumnFormat(
+    b"slotscope source map\n",
+    FORMAT_VERSION,
+    (
+        "<i8",  # units left out, skeleton units
+        *("<u8", "<i4", "|b1"),  # units: start, owner; is_outlined
+        *("<u8", "<i4"),  # covered: start, owner
+        *("<i8", "<i4"),  # functions
+        *("<u8", "<i4", "<i8", "<i8"),  # sequences
+        *("<u8", "<i4", "<i4", "<i4", "<i4"),  # answers
+        *("<i4", "<i4", "<i4", "<i4", "<i4"),  # nodes
+        *("<i4", "<i4", "|u1"),  # names
+        *("<i8", "|u1"),  # strings: start, data
+    ),
 )
-_SIZES = struct.Struct(f"<{len(_COLUMN_TYPES)}q")
-_ALIGNMENT = 8
+_SYMBOLS_FORMAT = ColumnFormat(b"slotscope symbols\n", FORMAT_VERSION, ("<u8", "<i4", "<i8", "|u1", "<i8"))
+_FUNCTIONS_FORMAT = ColumnFormat(b"slotscope name table\n", FORMAT_VERSION, ("|u1",))
+_COUNTS = 2
 _LARGEST_SOURCE = 5
 
-Column = npt.NDArray[Any]
 Table = TypeVar("Table", Intervals, FunctionTable, SequenceTable, AnswerTable, NodeTable, NameTable)
 
 
@@ -70,6 +71,15 @@ class SymbolCache:
         """Whether the map is stored now."""
         return self._write(build_id, ".map", encode_source_map(source_map))
 
+    def load_symbols(self, build_id: bytes) -> SymbolNames | None:
+        """The symbols' names stored for ``build_id``, None when there are none that can be trusted."""
+        data = self._read(build_id, ".symbols")
+        return decode_symbols(data) if data else None
+
+    def store_symbols(self, build_id: bytes, symbols: SymbolNames) -> bool:
+        """Whether the names are stored now."""
+        return self._write(build_id, ".symbols", encode_symbols(symbols))
+
     def load_functions(self, build_id: bytes) -> tuple[Function, ...]:
         """The functions stored for ``build_id``, with their readable names and keys."""
         data = self._read(build_id, ".names")
@@ -77,7 +87,7 @@ class SymbolCache:
 
     def store_functions(self, build_id: bytes, functions: Sequence[Function]) -> bool:
         """Whether the functions are stored now."""
-        return self._write(build_id, ".names", [encode_functions(functions)])
+        return self._write(build_id, ".names", encode_functions(functions))
 
     def _read(self, build_id: bytes, suffix: str) -> bytes:
         if not build_id:
@@ -108,23 +118,21 @@ class SymbolCache:
         return self._directory / name[:2] / f"{name[2:] or name}{suffix}"
 
 
-def encode_functions(functions: Sequence[Function]) -> bytes:
-    """Fields of all functions one behind the other, each ended by a zero; names that hold one are left out."""
+def encode_functions(functions: Sequence[Function]) -> list[bytes]:
+    """The file's content in pieces: fields of all functions one behind the other, each ended by a zero; names that hold one
+    are left out."""
     rows = [(each.name, each.linkage_name, each.key, each.trait_key, str(int(each.name_source))) for each in functions]
     fields_of_rows = [field for row in rows if not any("\0" in field for field in row) for field in row]
     body = "\0".join(fields_of_rows).encode("utf-8", "surrogateescape")
-    return _HEADER.pack(_NAMES_MAGIC, FORMAT_VERSION, zlib.crc32(body), 0, 0) + body
+    return encode_columns(_FUNCTIONS_FORMAT, [np.frombuffer(body, np.uint8)])
 
 
 def decode_functions(data: bytes) -> tuple[Function, ...]:
     """The functions in a cache file's content, none when it is damaged or of another version."""
-    if len(data) <= _HEADER.size:
+    columns = decode_columns(_FUNCTIONS_FORMAT, data)
+    if columns is None:
         return ()
-    magic, version, checksum, *_ = _HEADER.unpack_from(data)
-    body = memoryview(data)[_HEADER.size :]
-    if magic != _NAMES_MAGIC or version != FORMAT_VERSION or zlib.crc32(body) != checksum:
-        return ()
-    texts = str(body, "utf-8", "surrogateescape").split("\0")
+    texts = str(columns[0].data, "utf-8", "surrogateescape").split("\0")
     sources = {str(int(source)): source for source in NameSource}
     rows = zip(texts[0::5], texts[1::5], texts[2::5], texts[3::5], texts[4::5], strict=False)
     return tuple(
@@ -134,21 +142,31 @@ def decode_functions(data: bytes) -> tuple[Function, ...]:
     )
 
 
+def encode_symbols(symbols: SymbolNames) -> list[bytes]:
+    """The file's content in pieces."""
+    data = np.frombuffer(symbols.strings.data, np.uint8)
+    return encode_columns(_SYMBOLS_FORMAT, [symbols.address, symbols.name, symbols.strings.start, data, symbols.origin])
+
+
+def decode_symbols(data: bytes) -> SymbolNames | None:
+    """The names in a cache file's content, None when it is damaged or of another version."""
+    columns = decode_columns(_SYMBOLS_FORMAT, data)
+    if columns is None:
+        return None
+    address, name, start, texts, origin = columns
+    is_consistent = len(address) == len(name) and _are_boundaries(start, len(texts)) and _within(name, len(start) - 1)
+    return SymbolNames(address, name, StringPool(texts.data, start), origin) if is_consistent else None
+
+
 def encode_source_map(source_map: SourceMap) -> list[bytes]:
-    """The cache file's content in pieces."""
-    columns = [np.ascontiguousarray(column, kind) for column, kind in zip(_columns(source_map), _COLUMN_TYPES, strict=True)]
-    pieces = [_SIZES.pack(*[column.size for column in columns])]
-    for column in columns:
-        pieces += [column.tobytes(), bytes(-column.nbytes % _ALIGNMENT)]
-    checksum = 0
-    for piece in pieces:
-        checksum = zlib.crc32(piece, checksum)
-    return [_HEADER.pack(_MAGIC, FORMAT_VERSION, checksum, source_map.left_out, source_map.skeletons), *pieces]
+    """The file's content in pieces."""
+    return encode_columns(_MAP_FORMAT, _columns(source_map))
 
 
 def _columns(source_map: SourceMap) -> list[Column]:
     parts = (*(source_map.functions, source_map.sequences, source_map.answers, source_map.nodes, source_map.names),)
     return [
+        np.array([source_map.left_out, source_map.skeletons], np.int64),
         *(source_map.units.start, source_map.units.owner, source_map.is_outlined),
         *(source_map.covered.start, source_map.covered.owner),
         *(getattr(part, field.name) for part in parts for field in fields(part)),
@@ -158,18 +176,11 @@ def _columns(source_map: SourceMap) -> list[Column]:
 
 def decode_source_map(data: bytes) -> SourceMap | None:
     """The map in a cache file's content, None when it is damaged or of another version."""
-    if len(data) < _HEADER.size + _SIZES.size:
+    columns = decode_columns(_MAP_FORMAT, data)
+    if columns is None or len(columns[0]) != _COUNTS:
         return None
-    magic, version, checksum, left_out, skeletons = _HEADER.unpack_from(data)
-    if magic != _MAGIC or version != FORMAT_VERSION:
-        return None
-    body = memoryview(data)[_HEADER.size :]
-    if zlib.crc32(body) != checksum:
-        return None
-    columns = _read_columns(body)
-    if columns is None:
-        return None
-    left = iter(columns)
+    left_out, skeletons = columns[0].tolist()
+    left = iter(columns[1:])
 
     def table(kind: type[Table]) -> Table:
         return kind(*(next(left) for _ in kind.__slots__))
@@ -190,19 +201,6 @@ def decode_source_map(data: bytes) -> SourceMap | None:
     return source_map if _is_consistent(source_map) else None
 
 
-def _read_columns(body: memoryview) -> list[Column] | None:
-    sizes = _SIZES.unpack_from(body)
-    position = _SIZES.size
-    columns: list[Column] = []
-    for size, kind in zip(sizes, _COLUMN_TYPES, strict=True):
-        length = size * np.dtype(kind).itemsize
-        if size < 0 or position + length > len(body):
-            return None
-        columns.append(np.frombuffer(body, kind, size, position))
-        position += length + (-length % _ALIGNMENT)
-    return columns
-
-
 def _string_pool(start: Column, data: Column) -> StringPool:
     return StringPool(data.data, start)
 
@@ -212,11 +210,9 @@ def _is_consistent(source_map: SourceMap) -> bool:
     nodes, answers, names, strings = source_map.nodes, source_map.answers, source_map.names, source_map.strings
     tables = (source_map.units, source_map.covered, source_map.functions, source_map.sequences)
     node_count, string_count, unit_count = len(nodes.parent), len(strings), len(source_map.is_outlined)
-    start = strings.start
     return (
         all(_has_equal_columns(table) for table in (*tables, answers, nodes, names))
-        and len(start) > 0
-        and bool(start[0] == 0 and start[-1] == len(strings.data) and np.all(start[1:] >= start[:-1]))
+        and _are_boundaries(strings.start, len(strings.data))
         and all(_within(column, unit_count) for column in (source_map.units.owner, source_map.functions.unit))
         and _within(source_map.sequences.unit, unit_count)
         and _within(source_map.covered.owner, len(source_map.functions.die))
@@ -228,6 +224,11 @@ def _is_consistent(source_map: SourceMap) -> bool:
         and _within(names.name, string_count, lowest=0)
         and _within(names.source, _LARGEST_SOURCE + 1)
     )
+
+
+def _are_boundaries(start: Column, end: int) -> bool:
+    """Whether ``start`` divides everything up to ``end`` into pieces."""
+    return len(start) > 0 and bool(start[0] == 0 and start[-1] == end and np.all(start[1:] >= start[:-1]))
 
 
 def _has_equal_columns(table: Any) -> bool:

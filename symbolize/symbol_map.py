@@ -11,20 +11,20 @@ from profiler.model.arrays import Int32Column, Int64Column, UInt8Column, UInt64C
 from profiler.model.symbols import DsoSymbols, Function, InlineChains, NameSource
 from symbolize.demangle import demangle
 from symbolize.dwarf.source_map import SourceMap
-from symbolize.elf.symbol_table import SymbolTable
 from symbolize.function_key import function_key
 from symbolize.source_origin import source_origin
+from symbolize.symbol_names import SymbolNames
 
 NO_FILE = -1
 INLINED = "{inlined}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class DsoNames:
-    """What is known of one DSO.  ``symbol_tables`` are asked in order, the first that covers an address names it."""
+    """What is known of one DSO: names by its symbol tables and its debug information, None where it has none."""
 
     dso_name: str
-    symbol_tables: tuple[SymbolTable, ...]
+    symbols: SymbolNames | None
     source_map: SourceMap | None
 
 
@@ -160,17 +160,15 @@ class _FunctionTable:
 
     def symbols(self, addresses: UInt64Column) -> Int32Column:
         """Functions named by the symbol tables, -1 where no symbol covers the address."""
-        found = np.full(len(addresses), -1, np.int32)
-        for table in self._names.symbol_tables:
-            open_places = np.flatnonzero(found < 0)
-            symbol = table.lookup(addresses[open_places])
-            rows, inverse = np.unique(symbol, return_inverse=True)
-            named = [self._symbol(table.name(row)) if row >= 0 else -1 for row in rows.tolist()]
-            found[open_places] = np.array(named, np.int32)[inverse] if named else -1
-        return found
+        symbols = self._names.symbols
+        if symbols is None:
+            return np.full(len(addresses), -1, np.int32)
+        rows, inverse = np.unique(symbols.rows(addresses), return_inverse=True)
+        named = [self._symbol(symbols.strings.text(row)) if row >= 0 else -1 for row in rows.tolist()]
+        return np.array(named, np.int32)[inverse]
 
     def _symbol(self, name: str) -> int:
-        return self._row(self._memo.function(name, NameSource.SYMBOL_TABLE)) if name else -1
+        return self._row(self._memo.function(name, NameSource.SYMBOL_TABLE))
 
     def described(self, nodes: Int32Column, files: Int32Column) -> Int32Column:
         """Functions named by the debug information, -1 where it names none."""

@@ -13,6 +13,7 @@ from symbolize.dwarf.source_map import AnswerTable, NameTable, NodeTable, Source
 from symbolize.dwarf.strings import make_pool
 from symbolize.elf.symbol_table import SymbolTable
 from symbolize.symbol_map import DsoNames, FunctionMemo, resolve_chains
+from symbolize.symbol_names import SymbolNames, add_symbol_names, no_symbol_names
 
 TEXTS = ["outer_dwarf_name", "inner", "_Z5innerv", "/a/core/src/lib.rs", "/a/app/src/main.rs", "partial_one"]
 
@@ -57,13 +58,18 @@ def shown(symbols: DsoSymbols, row: int) -> list[tuple[str, str, int, int]]:
     ]
 
 
+def named(*tables: SymbolTable) -> SymbolNames:
+    """What the tables say about every address that the tests ask for."""
+    return add_symbol_names(no_symbol_names(np.zeros(0, np.int64)), tables, np.arange(0x1000, 0x2100).astype(np.uint64))
+
+
 def resolve(names: DsoNames, *addresses: int) -> DsoSymbols:
     places: UInt64Column = np.array(addresses, np.uint64)
     return resolve_chains(names, places + np.uint64(0x100), places, FunctionMemo())
 
 
 def test_chains_are_innermost_first_and_calls_belong_to_the_outer_frame() -> None:
-    symbols = resolve(DsoNames("app", (symbol_table(),), source_map()), 0x1015, 0x1000, 0x1012, 0x2004, 0x9000)
+    symbols = resolve(DsoNames("app", named(symbol_table()), source_map()), 0x1015, 0x1000, 0x1012, 0x2004, 0x9000)
     assert shown(symbols, 0) == [
         ("core::partial_one", "/a/core/src/lib.rs", 30, 0),
         ("inner()", "/a/core/src/lib.rs", 20, 0),
@@ -77,7 +83,7 @@ def test_chains_are_innermost_first_and_calls_belong_to_the_outer_frame() -> Non
 
 
 def test_name_sources_and_linkage_names() -> None:
-    symbols = resolve(DsoNames("app", (symbol_table(),), source_map()), 0x1015, 0x9000)
+    symbols = resolve(DsoNames("app", named(symbol_table()), source_map()), 0x1015, 0x9000)
     found = {each.name: (each.linkage_name, each.name_source) for each in symbols.functions}
     assert found == {
         "core::partial_one": ("core::partial_one", NameSource.PARTIAL),
@@ -88,7 +94,7 @@ def test_name_sources_and_linkage_names() -> None:
 
 
 def test_without_a_symbol_the_debug_information_names_the_outermost_frame() -> None:
-    symbols = resolve(DsoNames("app", (), source_map()), 0x1000)
+    symbols = resolve(DsoNames("app", None, source_map()), 0x1000)
     assert shown(symbols, 0) == [("outer_dwarf_name", "/a/app/src/main.rs", 1, 2)]
     assert symbols.functions[0].name_source == NameSource.QUALIFIED
 
@@ -96,12 +102,12 @@ def test_without_a_symbol_the_debug_information_names_the_outermost_frame() -> N
 def test_the_first_symbol_table_that_covers_an_address_names_it() -> None:
     strings = memoryview(b"\0first\0")
     first = SymbolTable(np.array([0x2000], np.uint64), np.array([0x2010], np.uint64), np.array([1]), strings)
-    symbols = resolve(DsoNames("app", (first, symbol_table()), None), 0x2004, 0x2014)
+    symbols = resolve(DsoNames("app", named(first, symbol_table()), None), 0x2004, 0x2014)
     assert [shown(symbols, row)[0][0] for row in (0, 1)] == ["first", "second"]
 
 
 def test_nothing_known_is_one_frame_per_offset() -> None:
-    symbols = resolve(DsoNames("[vdso]", (), None), 0x10, 0x20, 0x10)
+    symbols = resolve(DsoNames("[vdso]", None, None), 0x10, 0x20, 0x10)
     assert [shown(symbols, row) for row in range(3)] == [
         [("[vdso]+0x110", "", 0, 0)],
         [("[vdso]+0x120", "", 0, 0)],
@@ -111,7 +117,7 @@ def test_nothing_known_is_one_frame_per_offset() -> None:
 
 
 def test_no_addresses_give_no_chains() -> None:
-    symbols = resolve(DsoNames("app", (symbol_table(),), source_map()))
+    symbols = resolve(DsoNames("app", named(symbol_table()), source_map()))
     assert symbols.chains.start.tolist() == [0]
     assert symbols.functions == ()
 
@@ -120,6 +126,6 @@ def test_an_inlined_call_without_name_is_named_by_its_source_file() -> None:
     """As in a file reduced by dwz whose common file is missing."""
     known = source_map()
     known = replace(known, nodes=replace(known.nodes, name=column(0, 1, -1)))
-    symbols = resolve(DsoNames("app", (symbol_table(),), known), 0x1015)
+    symbols = resolve(DsoNames("app", named(symbol_table()), known), 0x1015)
     assert [name for name, *_ in shown(symbols, 0)] == ["core::{inlined}", "inner()", "app::main"]
     assert symbols.functions[int(symbols.chains.function[0])].name_source == NameSource.PARTIAL
