@@ -86,8 +86,9 @@ def _modes(raw: UInt64Column, start: Int64Column, markers: Int64Column) -> UInt8
 class AddressResolver:
     """Frame codes of runtime addresses; each distinct (address space, address) is resolved once."""
 
-    def __init__(self, places: Places, mappings: MappingTable) -> None:
+    def __init__(self, places: Places, mappings: MappingTable, is_kernel_high: bool) -> None:
         self._places = places
+        self._is_kernel_high = is_kernel_high
         self._mappings = mappings
         self._generation = -1
         self._keys = Interner()
@@ -159,6 +160,11 @@ class AddressResolver:
         spaces = np.repeat(space, np.diff(lists.start))[user].astype(np.int64)
         dso, offset = self._mappings.resolve(spaces, lists.addresses[user])
         places[user] = self._places.user(dso, offset)
+        if self._is_kernel_high:
+            # Samples can say "kernel" and hold a user address (the processor reported it late): neither map is right.
+            is_lost = kernel & (lists.addresses < _KERNEL_HALF)
+            places[is_lost] = self._places.user(np.full(int(is_lost.sum()), -1, np.int32), lists.addresses[is_lost])
+            kernel &= ~is_lost
         places[kernel] = self._places.kernel(lists.addresses[kernel])
         places[guest] = self._places.guest(lists.addresses[guest])
         return places

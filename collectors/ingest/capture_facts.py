@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from collectors.ingest.branch_stacks import has_branch_call_stacks
 from collectors.perf_data import spec
 from collectors.perf_data.attributes import EventAttributes
 from collectors.perf_data.reader import Recording
+from collectors.perf_data.sample_layout import sample_layout
 from profiler.model.event import CLOCK_EVENTS, Event
 from profiler.model.run import CaptureInfo, HostFacts, PerfSettings
 
@@ -67,7 +69,7 @@ def _call_graph(attributes: EventAttributes) -> str:
         return "dwarf"
     if not attributes.sample_type & spec.PERF_SAMPLE_CALLCHAIN:
         return "none"
-    return "lbr" if attributes.sample_type & spec.PERF_SAMPLE_BRANCH_STACK else "fp"
+    return "lbr" if has_branch_call_stacks(sample_layout(attributes)) else "fp"
 
 
 def recorded_command(cmdline: Sequence[str]) -> tuple[str, ...]:

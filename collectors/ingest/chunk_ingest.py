@@ -7,12 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from collectors.ingest.address_spaces import NO_SPACE
+from collectors.ingest.branch_stacks import branch_callers, has_branch_call_stacks, has_user_callers
 from collectors.ingest.callchains import AddressLists, AddressResolver, chain_addresses
 from collectors.ingest.frame_lists import FrameLists, joined, replaced_where_empty
 from collectors.ingest.group_reads import CounterGains, counter_readings
 from collectors.ingest.ingest_tables import IngestTables
 from collectors.ingest.sample_columns import SampleColumns
-from collectors.ingest.stack_states import UNDECIDED
+from collectors.ingest.stack_states import UNDECIDED, UNDECIDED_BUT_LINKED
 from collectors.ingest.user_stacks import UserStackReader
 from collectors.perf_data import spec
 from collectors.perf_data.attributes import EventAttributes
@@ -44,7 +45,7 @@ class ChunkIngest:
         self._program_start = program_start
         self._tables = tables
         self._spaces = tables.spaces.timeline()
-        self._resolver = AddressResolver(tables.places, tables.mappings)
+        self._resolver = AddressResolver(tables.places, tables.mappings, tables.is_kernel_high)
         self._user_stacks = UserStackReader(tables.unwinder, tables.mappings, tables.places)
         self._gains = CounterGains(recording.attributes)
 
@@ -101,6 +102,11 @@ class ChunkIngest:
             kernel = self._resolver.frames(_without_user_part(chains, user.is_unwound), space)
             frames = joined(user.frames, kernel)
             state = np.where(user.is_unwound, user.state, UNDECIDED).astype(np.uint8)
+        elif has_branch_call_stacks(layout):
+            is_branch_stack = has_user_callers(chunk.fields, chains)
+            callers = self._resolver.frames(branch_callers(chunk.fields, is_branch_stack), space)
+            frames = joined(callers, self._resolver.frames(_without_user_part(chains, is_branch_stack), space))
+            state = np.where(is_branch_stack, UNDECIDED_BUT_LINKED, UNDECIDED).astype(np.uint8)
         else:
             frames = self._resolver.frames(chains, space)
         is_empty = frames.lengths == 0

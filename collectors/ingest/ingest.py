@@ -11,9 +11,10 @@ from collectors.ingest.capture_facts import completed_info, events_of
 from collectors.ingest.chunk_ingest import ChunkIngest, ProgramStart
 from collectors.ingest.frame_builder import KernelFrames, KernelNames, build_frames
 from collectors.ingest.ingest_tables import IngestTables, ingest_tables
+from collectors.ingest.kernel_symbol_records import RecordedKernelNames
 from collectors.ingest.quality_counts import capture_quality, unmapped_count
 from collectors.ingest.sample_columns import SampleCollector, SampleColumns
-from collectors.ingest.stack_states import UNDECIDED, StackFrames, frame_pointer_states
+from collectors.ingest.stack_states import UNDECIDED_BUT_LINKED, StackFrames, frame_pointer_states
 from collectors.ingest.thread_names import name_timeline, thread_table
 from collectors.perf_data import spec
 from collectors.perf_data.reader import Recording
@@ -24,7 +25,7 @@ from profiler.model.arrays import Int32Column, UInt8Column
 from profiler.model.capture import Capture
 from profiler.model.dso import Dso
 from profiler.model.run import CaptureInfo, RunMode
-from profiler.model.sample_table import SampleTable
+from profiler.model.sample_table import SampleTable, StackState
 from profiler.model.stack_table import StackTable
 from symbolize.elf.image import ElfImage
 
@@ -57,13 +58,14 @@ def ingest_indexed(recording: Recording, index: RecordIndex, info: CaptureInfo, 
     program_start = _program_start(index.side_band) if info.identity.mode is RunMode.PROFILED else None
     columns = _sample_columns(recording, index, ChunkIngest(recording, tables, program_start))
     nodes, leaves = tables.stacks.finish(columns.node)
-    kernel = KernelFrames(environment.kernel, tables.dsos, tables.strings)
+    names = RecordedKernelNames(index.side_band.kernel_symbols, environment.kernel)
+    kernel = KernelFrames(names, tables.dsos, tables.strings)
     places = tables.places.columns(tables.is_kernel_high)
     built = build_frames(nodes.frame, places, tables.dsos, tables.spaces.modules, kernel)
     stacks = StackTable(nodes.prefix, built.frame_of[nodes.frame])
     state = _states(columns, leaves, StackFrames(stacks, built.frames, built.unwinder_dso), tables, recording)
-    names = name_timeline(index.side_band, tables.strings)
-    threads, thread = thread_table(columns.thread, columns.order, tables.threads.pairs(), names, tables.strings)
+    thread_names = name_timeline(index.side_band, tables.strings)
+    threads, thread = thread_table(columns.thread, columns.order, tables.threads.pairs(), thread_names, tables.strings)
     samples = SampleTable(columns.time_ns, thread, columns.cpu, columns.event, leaves, columns.weight, state)
     return Capture(
         info=completed_info(info, recording),
@@ -110,7 +112,7 @@ def _program_start(side_band: SideBand) -> ProgramStart | None:
 def _states(
     columns: SampleColumns, leaves: Int32Column, stacks: StackFrames, tables: IngestTables, recording: Recording
 ) -> UInt8Column:
-    undecided = columns.state == UNDECIDED
+    undecided = columns.state >= UNDECIDED_BUT_LINKED
     if not undecided.any():
         return columns.state
     max_frames = max(event.max_stack for event in recording.attributes) or spec.PERF_MAX_STACK_DEPTH
@@ -119,4 +121,6 @@ def _states(
     nodes = np.flatnonzero(is_leaf).astype(np.int32)
     state_of = np.zeros(len(stacks.stacks), np.uint8)
     state_of[nodes] = frame_pointer_states(nodes, stacks, tables.unwinder, max_frames)
-    return np.where(undecided, state_of[leaves], columns.state)
+    state = np.where(undecided, state_of[leaves], columns.state)
+    state[(columns.state == UNDECIDED_BUT_LINKED) & (state == StackState.GAP_POSSIBLE)] = StackState.COMPLETE
+    return state

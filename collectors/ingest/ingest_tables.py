@@ -52,7 +52,7 @@ def ingest_tables(
         spaces=spaces,
         mappings=MappingTable(spaces, dsos),
         unwinder=Unwinder(image_of),
-        is_kernel_high=not is_32_bit(recording.features.arch),
+        is_kernel_high=is_kernel_high(recording.features.arch, side_band),
         places=Places(),
         stacks=StackBuilder(),
         threads=ThreadNumbers(),
@@ -67,6 +67,15 @@ def _build_ids_known_before(program: ProgramFacts) -> list[BuildIdEntry]:
 
 
 _ARCHITECTURES_32_BIT = ("i386", "i486", "i586", "i686", "armv", "mips", "ppc")
+
+
+def is_kernel_high(architecture: str, side_band: SideBand) -> bool:
+    """Whether the upper half of 64-bit addresses is the kernel's.  Where no architecture was recorded (pipes of old perfs)
+    the kernel's own mappings tell."""
+    if architecture:
+        return not is_32_bit(architecture)
+    starts = [record.start for record in side_band.mmaps if record.is_kernel and record.start]
+    return not starts or max(starts) >= 1 << 63
 
 
 def is_32_bit(architecture: str) -> bool:

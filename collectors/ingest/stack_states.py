@@ -14,6 +14,8 @@ from profiler.model.stack_table import StackTable
 from symbolize.unwind.unwinder import Unwinder
 
 UNDECIDED = 255
+# Only whether a thread starts at the outermost frame is open: no caller can be missing in between.
+UNDECIDED_BUT_LINKED = 254
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
-from collectors.perf_data import spec
+from collectors.perf_data.event_names import EventScope, event_name
 from profiler.errors import FormatError
 
 # struct perf_event_attr up to sample_max_stack, by the kernel's field order; a shorter attribute is filled with zeros.
@@ -39,14 +39,16 @@ class EventAttributes:
     name: str
 
 
-def event_name(event_type: int, config: int) -> str:
-    """perf's name of a generic event; "raw 0x..." for what only the recording host could name."""
-    table = {spec.PERF_TYPE_HARDWARE: spec.HARDWARE_EVENTS, spec.PERF_TYPE_SOFTWARE: spec.SOFTWARE_EVENTS}.get(event_type, ())
-    if config < len(table):
-        return table[config]
-    if event_type == spec.PERF_TYPE_TRACEPOINT:
-        return f"tracepoint:{config}"
-    return f"r{config:x}" if event_type == spec.PERF_TYPE_RAW else f"type {event_type} config {config:#x}"
+def event_scope(flags: int) -> EventScope:
+    """From the flag bits of ``struct perf_event_attr``."""
+    return EventScope(
+        excludes_user=bool(flags >> 4 & 1),
+        excludes_kernel=bool(flags >> 5 & 1),
+        excludes_hypervisor=bool(flags >> 6 & 1),
+        excludes_host=bool(flags >> 19 & 1),
+        excludes_guest=bool(flags >> 20 & 1),
+        precise_ip=flags >> 15 & 3,
+    )
 
 
 def parse_attributes(data: bytes, ids: tuple[int, ...], name: str, offset: int) -> EventAttributes:
@@ -76,5 +78,5 @@ def parse_attributes(data: bytes, ids: tuple[int, ...], name: str, offset: int) 
         user_stack_bytes=user_stack_bytes,
         max_stack=max_stack,
         ids=ids,
-        name=event_name(event_type, config),
+        name=event_name(event_type, config, event_scope(flags)),
     )

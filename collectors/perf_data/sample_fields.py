@@ -13,16 +13,20 @@ from collectors.perf_data import spec
 from collectors.perf_data.sample_layout import SampleLayout
 from profiler.model.arrays import BoolColumn, Int64Column, UInt64Column
 
+# struct perf_branch_entry: from, to, flags.
+BRANCH_ENTRY_WORDS = 3
+
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class SampleFields:
     """n samples.  Word positions index ``words``.
 
     ``misc``: of the record header.  ``process_thread``: pid in the low, tid in the high half.  ``cpu``: -1 unknown.
-    ``chain_start``, ``chain_length``: callchain as recorded, markers included.  ``registers_start``: first user register,
-    -1 without.  ``dump_start``: first word of the stack dump, ``dump_bytes``: valid bytes of it, 0 without.
-    ``read_start``: the body of PERF_SAMPLE_READ, -1 without.  ``is_damaged``: a field would lie beyond the record; then
-    everything of variable size is empty.  ``mismatched``: how many records are longer or shorter than their fields.
+    ``read_start``, ``read_end``: the body of PERF_SAMPLE_READ, -1 without.  ``chain_start``, ``chain_length``: callchain as
+    recorded, markers included.  ``branch_start``, ``branch_count``: branch entries of BRANCH_ENTRY_WORDS words each, the
+    latest first.  ``registers_start``: first user register, -1 without.  ``dump_start``: first word of the stack dump,
+    ``dump_bytes``: valid bytes of it, 0 without.  ``is_damaged``: a field would lie beyond the record; then everything of
+    variable size is empty.  ``mismatched``: how many records are longer or shorter than their fields.
     """
 
     words: UInt64Column
@@ -37,6 +41,8 @@ class SampleFields:
     read_end: Int64Column
     chain_start: Int64Column
     chain_length: Int64Column
+    branch_start: Int64Column
+    branch_count: Int64Column
     registers_start: Int64Column
     dump_start: Int64Column
     dump_bytes: Int64Column
@@ -118,6 +124,8 @@ def decode_samples(words: UInt64Column, start: Int64Column, layout: SampleLayout
         read_end=variable.read_end,
         chain_start=variable.chain_start,
         chain_length=np.where(cursor.is_damaged, 0, variable.chain_length),
+        branch_start=variable.branch_start,
+        branch_count=np.where(cursor.is_damaged, 0, variable.branch_count),
         registers_start=np.where(cursor.is_damaged, -1, variable.registers_start),
         dump_start=variable.dump_start,
         dump_bytes=np.where(cursor.is_damaged, 0, variable.dump_bytes),
@@ -132,6 +140,8 @@ class _VariableFields:
     read_end: Int64Column
     chain_start: Int64Column
     chain_length: Int64Column
+    branch_start: Int64Column
+    branch_count: Int64Column
     registers_start: Int64Column
     dump_start: Int64Column
     dump_bytes: Int64Column
@@ -141,7 +151,7 @@ def _variable_fields(cursor: FieldCursor, layout: SampleLayout) -> _VariableFiel
     nothing = np.zeros(len(cursor.position), np.int64)
     absent = np.full(len(cursor.position), -1, np.int64)
     read_start = read_end = registers_start = absent
-    chain_start = chain_length = dump_start = dump_bytes = nothing
+    chain_start = chain_length = branch_start = branch_count = dump_start = dump_bytes = nothing
     if layout.has(spec.PERF_SAMPLE_READ):
         read_start = cursor.position
         _skip_read(cursor, layout.read_format)
@@ -153,13 +163,15 @@ def _variable_fields(cursor: FieldCursor, layout: SampleLayout) -> _VariableFiel
     if layout.has(spec.PERF_SAMPLE_RAW):
         _skip_raw(cursor)
     if layout.has(spec.PERF_SAMPLE_BRANCH_STACK):
-        _skip_branch_stack(cursor, layout.branch_sample_type)
+        branch_start, branch_count = _branch_stack(cursor, layout.branch_sample_type)
     if layout.has(spec.PERF_SAMPLE_REGS_USER):
         registers_start = _registers(cursor, layout.user_registers)
     if layout.has(spec.PERF_SAMPLE_STACK_USER):
         dump_start, dump_bytes = _stack_dump(cursor)
     _skip_tail(cursor, layout)
-    return _VariableFields(read_start, read_end, chain_start, chain_length, registers_start, dump_start, dump_bytes)
+    return _VariableFields(
+        read_start, read_end, chain_start, chain_length, branch_start, branch_count, registers_start, dump_start, dump_bytes
+    )
 
 
 def read_entry_words(read_format: int) -> int:
@@ -185,12 +197,15 @@ def _skip_raw(cursor: FieldCursor) -> None:
     cursor.skip((size_bytes + 4 + 7) // 8 - 1)
 
 
-def _skip_branch_stack(cursor: FieldCursor, branch_sample_type: int) -> None:
+def _branch_stack(cursor: FieldCursor, branch_sample_type: int) -> tuple[Int64Column, Int64Column]:
+    """(position of the first entry, number of entries); counters, where recorded, follow behind all entries."""
     branches = cursor.count()
     if branch_sample_type & spec.PERF_SAMPLE_BRANCH_HW_INDEX:
         cursor.skip(1)
-    words_each = 4 if branch_sample_type & spec.PERF_SAMPLE_BRANCH_COUNTERS else 3
-    cursor.skip(branches * words_each)
+    position = cursor.position
+    has_counters = bool(branch_sample_type & spec.PERF_SAMPLE_BRANCH_COUNTERS)
+    cursor.skip(branches * (BRANCH_ENTRY_WORDS + has_counters))
+    return position, branches
 
 
 def _registers(cursor: FieldCursor, mask: int) -> Int64Column:

@@ -55,6 +55,17 @@ class ForkRecord(NamedTuple):
     is_synthesized: bool
 
 
+class KernelSymbolRecord(NamedTuple):
+    """Kernel code that appeared, or was there when recording began: a BPF program or a trampoline (``type``)."""
+
+    time_ns: int
+    position: int
+    start: int
+    length: int
+    type: int
+    name: str
+
+
 @dataclass(slots=True)
 class SideBand:
     """What the records beside the samples say, in file order.  ``lost_records``: from PERF_RECORD_LOST, ``lost_samples``:
@@ -63,6 +74,7 @@ class SideBand:
     mmaps: list[MmapRecord] = field(default_factory=list)
     comms: list[CommRecord] = field(default_factory=list)
     forks: list[ForkRecord] = field(default_factory=list)
+    kernel_symbols: list[KernelSymbolRecord] = field(default_factory=list)
     lost_records: int = 0
     lost_samples: int = 0
     throttled: int = 0
@@ -89,6 +101,7 @@ class RecordWindow:
 _MMAP = struct.Struct("<IHHiiQQQ")
 _COMM = struct.Struct("<IHHii")
 _FORK = struct.Struct("<IHHiiiiQ")
+_KSYMBOL = struct.Struct("<IHHQIHH")
 _LOST = struct.Struct("<QQQ")
 _LOST_SAMPLES = struct.Struct("<QQ")
 _MMAP2_PROT_AT = 64
@@ -110,6 +123,7 @@ class SideBandDecoder:
             (spec.PERF_RECORD_MMAP2, self._mmap2s),
             (spec.PERF_RECORD_COMM, self._comms),
             (spec.PERF_RECORD_FORK, self._forks),
+            (spec.PERF_RECORD_KSYMBOL, self._kernel_symbols),
             (spec.PERF_RECORD_LOST, self._lost),
             (spec.PERF_RECORD_LOST_SAMPLES, self._lost_samples),
         )
@@ -129,10 +143,16 @@ class SideBandDecoder:
     def _mmap2s(self, records: RecordWindow) -> None:
         size = (records.header >> np.uint64(48)).astype(np.int64)
         content = np.frombuffer(records.view, np.uint8)
-        long_enough = size > _MMAP2_PATH_AT
-        prot = content[np.where(long_enough, records.start + _MMAP2_PROT_AT, 0)]
+        long_enough = size >= _MMAP2_PATH_AT
+        prot_at = np.where(long_enough, records.start + _MMAP2_PROT_AT, 0)
+        prot = content[prot_at[:, None] + np.arange(4)].view("<u4")[:, 0]
+        # Linux 3.12 to 3.15, and distributions' kernels made from them, wrote no protection: its place holds the path.
+        has_prot = (prot & spec.PROT_UNUSED == 0) | ~long_enough
         # Recordings with stack dumps list every data mapping too; the short ones are kept for the error message.
-        self._add_mmaps(records.rows(np.flatnonzero((prot & spec.PROT_EXEC != 0) | ~long_enough)), _MMAP2_PATH_AT)
+        is_code = (prot & spec.PROT_EXEC != 0) | ~long_enough
+        self._add_mmaps(records.rows(np.flatnonzero(has_prot & is_code)), _MMAP2_PATH_AT)
+        is_data = (records.header >> np.uint64(32)) & np.uint64(spec.PERF_RECORD_MISC_MMAP_DATA) != 0
+        self._add_mmaps(records.rows(np.flatnonzero(~has_prot & ~is_data)), _MMAP2_PROT_AT)
 
     def _add_mmaps(self, records: RecordWindow, path_at: int) -> None:
         view, base = records.view, records.base
@@ -166,6 +186,17 @@ class SideBandDecoder:
             is_synthesized = bool(misc & spec.PERF_RECORD_MISC_FORK_EXEC) or forked_at == 0
             position = records.base + start
             self.side_band.forks.append(ForkRecord(time_ns, position, pid, tid, parent_pid, parent_tid, is_synthesized))
+
+    def _kernel_symbols(self, records: RecordWindow) -> None:
+        for start in records.start.tolist():
+            self._check(records.view, records.base, start, _KSYMBOL.size)
+            _, _, size, address, length, kind, flags = _KSYMBOL.unpack_from(records.view, start)
+            if flags & spec.PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER:
+                continue
+            time_ns, text_end = self._trailer(records.view, start, size)
+            name = self._text(records.view, start + _KSYMBOL.size, text_end)
+            position = records.base + start
+            self.side_band.kernel_symbols.append(KernelSymbolRecord(time_ns, position, address, length, kind, name))
 
     def _lost(self, records: RecordWindow) -> None:
         for start in records.start.tolist():

@@ -17,6 +17,8 @@ DATA_SRC, IDENTIFIER, TRANSACTION, REGS_INTR, PHYS_ADDR, AUX, CGROUP, DATA_PAGE_
 )
 KERNEL_MARKER, USER_MARKER, GUEST_KERNEL_MARKER = 2**64 - 128, 2**64 - 512, 2**64 - 2176
 HW_INDEX = 1 << 17
+CALL_STACK = 1 << 11
+EXCLUDE_USER, EXCLUDE_KERNEL, EXCLUDE_HV, PRECISE, EXCLUDE_HOST, EXCLUDE_GUEST = (1 << bit for bit in (4, 5, 6, 15, 19, 20))
 FIRST_ID = 100
 USUAL = IDENTIFIER | IP | TID | TIME | CPU | PERIOD | CALLCHAIN
 
@@ -60,10 +62,11 @@ class EventSpec:
     user_stack: int = 0
     interrupt_registers: int = 0
     sample_id_all: bool = True
+    flags: int = EXCLUDE_GUEST
     attribute_bytes: int = 136
 
     def encoded(self) -> bytes:
-        flags = self.is_inherited << 1 | self.is_frequency << 10 | self.sample_id_all << 18 | 1 << 23 | 1 << 24
+        flags = self.is_inherited << 1 | self.is_frequency << 10 | self.sample_id_all << 18 | self.flags | 1 << 23 | 1 << 24
         whole = struct.pack(
             "<IIQQQQQIIQQQQIiQIHHIIQ",
             self.type, self.attribute_bytes, self.config, self.period, self.sample_type, self.read_format, flags, 0, 0, 0, 0,
@@ -131,6 +134,14 @@ class RecordingWriter:
         identity = struct.pack("<B3x20s", len(build_id), build_id) if build_id else struct.pack("<IIQQ", 8, 1, 77, 0)
         payload = struct.pack("<iiQQQ", pid, pid, start, length, offset) + identity + struct.pack("<II", prot, 2)
         self.side_band(10, 2 | (1 << 14 if build_id else 0), payload + text(path), pid, time)
+
+    def mmap2_without_protection(self, pid: int, start: int, length: int, offset: int, path: bytes, time: int = 0) -> None:
+        """As Linux 3.12 to 3.15 wrote it."""
+        payload = struct.pack("<iiQQQ", pid, pid, start, length, offset) + struct.pack("<IIQQ", 8, 1, 77, 0)
+        self.side_band(10, 2, payload + text(path), pid, time)
+
+    def kernel_symbol(self, start: int, length: int, name: bytes, kind: int = 1, flags: int = 0, time: int = 0) -> None:
+        self.side_band(17, 0, struct.pack("<QIHH", start, length, kind, flags) + text(name), 0, time)
 
     def comm(self, pid: int, tid: int, name: bytes, time: int = 0, is_exec: bool = False) -> None:
         self.side_band(3, 1 << 13 if is_exec else 0, struct.pack("<ii", pid, tid) + text(name), pid, time)

@@ -123,6 +123,87 @@ def test_samples_without_callchain_become_one_frame() -> None:
     assert "recorded without call stacks; use --call-graph" in capture.quality.notes
 
 
+def test_a_user_address_in_a_kernel_sample_is_unknown_and_stays_as_recorded() -> None:
+    content = program(EventSpec(sample_type=writer.IDENTIFIER | writer.IP | writer.TID | writer.TIME | writer.PERIOD))
+    content.sample(Sample(ip=0x7F1671BCF6C1, time=2, misc=1))
+    assert stack_of(ingested(content), 0) == [("[unknown]", 0x7F1671BCF6C1, False)]
+
+
+def test_kernel_addresses_of_a_32_bit_machine_that_does_not_say_so() -> None:
+    content = program(EventSpec(sample_type=writer.IDENTIFIER | writer.IP | writer.TID | writer.TIME | writer.PERIOD))
+    content.mmap(-1, 0x80200000, 0x7FDFFFFF, 0x80200000, b"[kernel.kallsyms]_text", misc=1)
+    content.sample(Sample(ip=0x810A44F3, time=2, misc=1))
+    assert stack_of(ingested(content), 0) == [("[kernel]", 0x810A44F3, False)]
+
+
+def test_mappings_of_kernels_that_wrote_no_protection() -> None:
+    content = RecordingWriter()
+    content.mmap2_without_protection(10, 0x400000, 0x1000, 0x2000, b"/usr/lib/long/name.so")
+    content.mmap2_without_protection(10, 0x500000, 0x1000, 0, b"[vdso]")
+    content.sample(Sample(chain=(USER, 0x400010, 0x500020)))
+    capture = ingested(content)
+    assert stack_of(capture, 0) == [("name.so", 0x2010, False), ("[vdso]", 0x20, True)]
+    assert "/usr/lib/long/name.so" in {dso.path for dso in capture.dsos}
+
+
+BPF = 0xFFFFFFFFC0100000
+
+
+def test_bpf_programs_have_the_names_that_were_recorded() -> None:
+    content = program()
+    content.kernel_symbol(BPF, 0x80, b"bpf_prog_1_count")
+    content.kernel_symbol(BPF + 0x100, 0x80, b"bpf_trampoline_7", kind=2)
+    content.kernel_symbol(BPF, 0x80, b"bpf_prog_1_count", flags=1, time=9)
+    chain = (KERNEL, BPF + 0x7F, BPF + 0x80, BPF + 0x110, KERNEL_CODE + 0x120)
+    content.sample(Sample(ip=chain[1], chain=chain, misc=1))
+    capture = ingested(content, kernel=NamedKernel())
+    names = [capture.strings[capture.frames.symbol[row]] for row in capture.stacks.frames_leaf_first(capture.samples.stack[0])]
+    # The second address returns behind the program's last byte; it is looked up one byte before.
+    assert names == ["bpf_prog_1_count", "bpf_prog_1_count", "bpf_trampoline_7", "k_1"]
+    assert stack_of(capture, 0)[0][0] == "[bpf]"
+
+
+def test_an_address_that_held_two_bpf_programs_has_no_name() -> None:
+    content = program()
+    content.kernel_symbol(BPF, 0x80, b"bpf_prog_1_count")
+    content.kernel_symbol(BPF + 0x40, 0x100, b"bpf_prog_2_drop")
+    chain = (KERNEL, BPF + 0x10, BPF + 0x51, BPF + 0x91)
+    content.sample(Sample(ip=chain[1], chain=chain, misc=1))
+    capture = ingested(content)
+    symbols = [capture.frames.symbol[row] for row in capture.stacks.frames_leaf_first(capture.samples.stack[0])]
+    assert [capture.strings[row] if row >= 0 else "" for row in symbols] == ["bpf_prog_1_count", "", "bpf_prog_2_drop"]
+
+
+LBR = EventSpec(sample_type=writer.USUAL | writer.BRANCH_STACK, branch_sample_type=writer.CALL_STACK | writer.HW_INDEX)
+CALLS = ((0x400300, 0x400100, 0), (0x400500, 0x400200, 0), (0x400700, 0x400600, 0))
+
+
+def test_branch_call_stacks_are_the_user_part_of_the_stack() -> None:
+    """A call leads from its instruction to a function; the kernel's part comes from the callchain as always."""
+    content = program(LBR)
+    chain = (KERNEL, KERNEL_CODE + 1, KERNEL_CODE + 2, USER, 0x400110, 0x1234)
+    content.sample(Sample(ip=chain[1], time=2, chain=chain, branches=CALLS, misc=1))
+    content.sample(Sample(ip=0x400110, time=3, chain=(USER, 0x400110), branches=CALLS[:1]))
+    content.sample(Sample(ip=0x400110, time=4, chain=(USER, 0x400110, 0x400510)))
+    content.sample(Sample(ip=KERNEL_CODE, time=5, chain=(KERNEL, KERNEL_CODE), branches=CALLS, misc=1))
+    capture = ingested(content)
+    user = [("prog", 0x2100, False), ("prog", 0x2300, False), ("prog", 0x2500, False), ("prog", 0x2700, False)]
+    kernel = [("[kernel]", KERNEL_CODE + 1, False), ("[kernel]", KERNEL_CODE + 2, True)]
+    assert stack_of(capture, 0) == kernel + user
+    assert stack_of(capture, 1) == user[:2]
+    assert stack_of(capture, 2) == [("prog", 0x2110, False), ("prog", 0x2510, True)]
+    assert stack_of(capture, 3) == [("[kernel]", KERNEL_CODE, False)]
+    assert capture.info.perf.call_graph == "lbr"
+
+
+def test_branch_entries_of_other_kinds_are_no_stack() -> None:
+    content = program(replace(LBR, branch_sample_type=1))
+    content.sample(Sample(ip=0x400110, chain=(USER, 0x400110), branches=CALLS))
+    capture = ingested(content)
+    assert stack_of(capture, 0) == [("prog", 0x2110, False)]
+    assert capture.info.perf.call_graph == "fp"
+
+
 def test_samples_without_any_address_keep_their_weight() -> None:
     content = program(EventSpec(sample_type=writer.IDENTIFIER | writer.TID | writer.TIME | writer.PERIOD))
     content.sample(Sample(time=2, period=77))

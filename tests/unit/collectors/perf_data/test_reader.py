@@ -77,11 +77,33 @@ def test_event_names_come_from_the_descriptions_by_id() -> None:
         (1, 2, "page-faults"),
         (2, 77, "tracepoint:77"),
         (4, 0x1C2, "r1c2"),
-        (3, 5, "type 3 config 0x5"),
+        (3, 0x10000, "L1-dcache-load-misses"),
+        (3, 0x103, "dTLB-stores"),
+        (3, 0x5, "branch-loads"),
+        (3, 0x30005, "type 3 config 0x30005"),
+        (12, 5, "type 12 config 0x5"),
     ],
 )
 def test_names_of_undescribed_events(kind: int, config: int, name: str) -> None:
     content = RecordingWriter([EventSpec(type=kind, config=config)])
+    assert opened(content.build()).attributes[0].name == name
+
+
+@pytest.mark.parametrize(
+    ("flags", "name"),
+    [
+        (writer.EXCLUDE_GUEST, "cycles"),
+        (writer.EXCLUDE_GUEST | writer.EXCLUDE_KERNEL | writer.EXCLUDE_HV, "cycles:uH"),
+        (writer.EXCLUDE_KERNEL | writer.EXCLUDE_HV, "cycles:u"),
+        (writer.EXCLUDE_USER, "cycles:kh"),
+        (2 * writer.PRECISE, "cycles:pp"),
+        (writer.EXCLUDE_GUEST | 3 * writer.PRECISE, "cycles:pppH"),
+        (0, "cycles:HG"),
+        (writer.EXCLUDE_HOST, "cycles:G"),
+    ],
+)
+def test_modifiers_of_undescribed_events_as_perf_writes_them(flags: int, name: str) -> None:
+    content = RecordingWriter([EventSpec(type=0, flags=flags)])
     assert opened(content.build()).attributes[0].name == name
 
 
