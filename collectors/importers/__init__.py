@@ -1,0 +1,1 @@
+"""Captures from the text formats of other tools."""
