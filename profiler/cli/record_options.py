@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 _PROFILE = ("separate", "same", "none")
 _PICKS = ("mean", "median", "last", "sum")
 _RUNS_OF_SEVERAL = 10
-_CPU_RANGE = re.compile(r"(\d+)(?:-(\d+))?")
-_MOST_CPUS = 1 << 16
 
 
 def add_record_options(parser: argparse.ArgumentParser) -> None:
@@ -82,6 +80,7 @@ def record_plan(arguments: argparse.Namespace) -> RecordPlan:
     """The plan of a parsed command line.  ``UsageError`` for values that cannot work."""
     from collectors.metrics import parse_metric
     from profiler.experiment.call_graph import parse_call_graph
+    from profiler.experiment.cpu_list import parse_cpus
     from profiler.experiment.plan import DEFAULT_EVENT, RecordPlan
 
     command = tuple(arguments.command[1:] if arguments.command[:1] == ["--"] else arguments.command)
@@ -137,15 +136,3 @@ def _split(command: str) -> tuple[str, ...]:
         return tuple(shlex.split(command))
     except ValueError as error:
         raise UsageError(f"--before {command!r}: {error}") from None
-
-
-def parse_cpus(text: str) -> frozenset[int]:
-    """ "0-3,8" as {0, 1, 2, 3, 8}; "" as the empty set.  ``UsageError`` for anything else."""
-    cpus: set[int] = set()
-    for part in text.split(",") if text else ():
-        match = _CPU_RANGE.fullmatch(part.strip())
-        first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
-        if not first <= last < _MOST_CPUS:
-            raise UsageError(f"--cpus {text!r}: expected numbers and ranges such as 0-3,8")
-        cpus.update(range(first, last + 1))
-    return frozenset(cpus)

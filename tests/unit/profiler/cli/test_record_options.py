@@ -8,8 +8,9 @@ import pytest
 
 from collectors.metrics import RegexSpec
 from profiler.cli.main import command_parser
-from profiler.cli.record_options import parse_cpus, record_plan
+from profiler.cli.record_options import record_plan
 from profiler.errors import UsageError
+from profiler.experiment.cpu_list import parse_cpus
 from profiler.experiment.plan import ProfilePolicy, RecordPlan, Variant
 
 

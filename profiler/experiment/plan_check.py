@@ -1,0 +1,202 @@
+"""What no single key of a plan shows: names that must fit together, and verdicts that the plan could never reach."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Sequence
+
+from collectors.metrics import parse_metric
+from profiler.analysis.stats import MIN_REPLICATES
+from profiler.errors import UsageError
+from profiler.experiment.experiment_plan import ExperimentPlan, MetricKind, PlanMetric
+from profiler.experiment.plan import ProfilePolicy
+from profiler.experiment.plan_table import PlanSource
+from profiler.model.experiment import Design
+from profiler.store.records import check_variant_name
+
+_PLACEHOLDER = re.compile(r"\{([a-z_]+(?:\.[^{}]*)?)\}")
+_TIMES = ("wall", "user", "system")
+AA_SUFFIX = "-again"
+
+
+def check_experiment(plan: ExperimentPlan, source: PlanSource) -> None:
+    """``UsageError`` at the first thing that cannot work."""
+    _check_names(plan, source)
+    _check_arms(plan, source)
+    _check_placeholders(plan, source)
+    _check_metrics(plan, source)
+    _check_reach(plan, source)
+
+
+def _check_names(plan: ExperimentPlan, source: PlanSource) -> None:
+    groups: tuple[tuple[str, Sequence[str]], ...] = (
+        ("variant", [variant.name for variant in plan.variants]),
+        ("condition", [condition.name for condition in plan.conditions]),
+        ("input", [given.name for given in plan.inputs]),
+        ("metric", [metric.name for metric in plan.metrics]),
+        ("load", [load.name for load in plan.loads]),
+        ("target", [f"{target.variant}/{target.node}" for target in plan.targets]),
+    )
+    for table, names in groups:
+        for number, name in enumerate(names):
+            if names.index(name) != number:
+                source.fail(
+                    f"{table} {name!r} is there twice: the first in line {source.positions.line_of(table, names.index(name))}",
+                    table,
+                    number,
+                    "name",
+                )
+            if table in ("variant", "condition"):
+                _check_name(source, table, number, name)
+
+
+def _check_name(source: PlanSource, table: str, number: int, name: str) -> None:
+    try:
+        check_variant_name(name)
+    except UsageError as error:
+        source.fail(str(error).replace("variant name", f"{table} name"), table, number, "name")
+    if "@" in name:
+        source.fail(f"{table} name {name!r}: @ stands between variant and condition", table, number, "name")
+
+
+def _check_arms(plan: ExperimentPlan, source: PlanSource) -> None:
+    names = [variant.name for variant in plan.variants]
+    if not names:
+        source.fail("no [[variant]]: at least one build is needed", "experiment")
+    if plan.baseline not in names:
+        source.fail(f"no variant {plan.baseline!r}{_nearest(plan.baseline, names)}", "experiment", 0, "baseline")
+    if plan.is_aa and f"{plan.baseline}{AA_SUFFIX}" in names:
+        source.fail(
+            f"aa runs the baseline again as {plan.baseline}{AA_SUFFIX}, which is a variant already", "experiment", 0, "aa"
+        )
+    if len(names) == 1 and not plan.is_aa:
+        source.fail("one variant compares with nothing: add a second one, or aa = true for a control", "variant")
+    controls = [number for number, condition in enumerate(plan.conditions) if condition.is_control]
+    if len(controls) > 1:
+        source.fail("there can be one control condition", "condition", controls[1], "control")
+    if controls and len(plan.conditions) == 1:
+        source.fail("a control needs another condition to be held against", "condition", 0, "control")
+    for number, target in enumerate(plan.targets):
+        if target.variant not in names:
+            source.fail(f"no variant {target.variant!r}{_nearest(target.variant, names)}", "target", number, "variant")
+    _check_design(plan, source)
+
+
+def _check_design(plan: ExperimentPlan, source: PlanSource) -> None:
+    if plan.targets and plan.design is Design.INTERLEAVED:
+        source.fail('running targets are watched side by side: design = "parallel" or "crossover"', "experiment", 0, "design")
+    if not plan.targets and plan.design is not Design.INTERLEAVED:
+        source.fail(f"design {plan.design.value!r} is for running processes: add [[target]] tables", "experiment", 0, "design")
+    if plan.targets and plan.command:
+        source.fail("targets run already: no command is started for them", "experiment", 0, "command")
+    if not plan.targets and not plan.command and not plan.loads:
+        source.fail("command is missing: what is run", "experiment")
+    if plan.loads and plan.command:
+        source.fail("a load starts the service itself: no command beside it", "experiment", 0, "command")
+
+
+def _check_placeholders(plan: ExperimentPlan, source: PlanSource) -> None:
+    known = {"binary", *(f"input.{given.name}" for given in plan.inputs)}
+    places: list[tuple[str, int, str, Sequence[str], set[str]]] = [
+        ("experiment", 0, "command", plan.command, known),
+        ("experiment", 0, "before", plan.before, known),
+    ]
+    for number, condition in enumerate(plan.conditions):
+        places.append(("condition", number, "args", condition.args, known))
+    for number, load in enumerate(plan.loads):
+        places.append(("load", number, "service", load.service, known))
+        places.append(("load", number, "command", load.command, known))
+    for number, variant in enumerate(plan.variants):
+        building = {"build_dir"}
+        places.append(("variant", number, "build", variant.build, building))
+        places.append(("variant", number, "profile_build", variant.profile_build, building))
+        places.append(("variant", number, "binary", (variant.binary,), building))
+        if variant.rebuild is not None:
+            places.append(("variant", number, "rebuild", variant.rebuild.command, building))
+    for table, number, key, words, allowed in places:
+        for name in _placeholders(words):
+            if name not in allowed:
+                source.fail(f"{{{name}}} stands for nothing here{_nearest(name, sorted(allowed))}", table, number, key)
+    _check_binaries(plan, source)
+
+
+def _placeholders(words: Iterable[str]) -> list[str]:
+    return [match[1] for word in words for match in _PLACEHOLDER.finditer(word)]
+
+
+def _check_binaries(plan: ExperimentPlan, source: PlanSource) -> None:
+    words = [*plan.command, *(word for load in plan.loads for word in load.service)]
+    has_binary = "binary" in _placeholders(words)
+    for number, variant in enumerate(plan.variants):
+        if has_binary and not variant.binary:
+            source.fail("binary is missing: the command has {binary} in it", "variant", number)
+        if variant.binary and not has_binary and not plan.targets:
+            source.fail("there is no {binary} in the command", "variant", number, "binary")
+        if (variant.rebuild or variant.profile_build) and not variant.build:
+            source.fail("rebuild and profile_build follow a build, which is missing", "variant", number)
+        if bool(variant.profile_build) != bool(variant.profile_binary):
+            source.fail("profile_build and profile_binary belong together", "variant", number, "profile_build")
+        if "build_dir" in _placeholders((variant.binary,)) and not variant.build:
+            source.fail("{build_dir} is empty without a build", "variant", number, "binary")
+
+
+def _check_metrics(plan: ExperimentPlan, source: PlanSource) -> None:
+    loads = [load.name for load in plan.loads]
+    for number, metric in enumerate(plan.metrics):
+        if metric.name in _TIMES:
+            source.fail(f"{metric.name} is measured anyway: choose another name", "metric", number, "name")
+        if metric.from_load and metric.from_load not in loads:
+            source.fail(f"no load {metric.from_load!r}{_nearest(metric.from_load, loads)}", "metric", number, "from")
+        if metric.kind is MetricKind.PROMETHEUS and not (plan.targets or plan.loads):
+            source.fail(
+                "prometheus metrics are read from running services: add [[load]] or [[target]]", "metric", number, "prometheus"
+            )
+        _check_output_metric(metric, number, source)
+    names = [metric.name for metric in plan.metrics]
+    if plan.primary and plan.primary not in (*names, *_TIMES):
+        source.fail(f"no metric {plan.primary!r}{_nearest(plan.primary, [*names, *_TIMES])}", "experiment", 0, "primary")
+    for number, load in enumerate(plan.loads):
+        if load.requests and load.requests not in names:
+            source.fail(f"no metric {load.requests!r}{_nearest(load.requests, names)}", "load", number, "requests")
+
+
+def _check_output_metric(metric: PlanMetric, number: int, source: PlanSource) -> None:
+    if metric.kind not in (MetricKind.REGEX, MetricKind.JSON, MetricKind.COMMAND):
+        return
+    spec = metric.spec if metric.kind is MetricKind.COMMAND else f"{metric.kind}:{metric.spec}"
+    option = f"{metric.name}={spec}"
+    try:
+        parse_metric(option, metric.pick)
+    except UsageError as error:
+        source.fail(str(error).removeprefix(f"--metric {option!r}: "), "metric", number, metric.kind)
+
+
+def _check_reach(plan: ExperimentPlan, source: PlanSource) -> None:
+    """A plan that can never say more than "too few runs" is refused, with the number that can."""
+    if not plan.targets:
+        if plan.runs < MIN_REPLICATES:
+            message = f"{plan.runs} runs per arm can reach no verdict: at least {MIN_REPLICATES} are needed, 10 are usual"
+            source.fail(message, "experiment", 0, "runs")
+        return
+    if plan.profile is not ProfilePolicy.NONE and not any(_finds_process(plan)):
+        source.fail('targets with a metrics address alone have no profile: profile = "none"', "experiment", 0, "profile")
+    for variant in plan.variants:
+        nodes = {target.node for target in plan.targets if target.variant == variant.name and not target.is_excluded}
+        if len(nodes) < MIN_REPLICATES:
+            message = (
+                f"variant {variant.name} has {len(nodes)} processes; the process is the replicate, so at least "
+                f"{MIN_REPLICATES} are needed for a verdict, however many windows each has"
+            )
+            source.fail(message, "target")
+
+
+def _finds_process(plan: ExperimentPlan) -> list[bool]:
+    return [bool(target.pid or target.comm or target.cgroup or target.unit) for target in plan.targets]
+
+
+def _nearest(word: str, known: Sequence[str]) -> str:
+    near = difflib.get_close_matches(word, known, n=1, cutoff=0.4)
+    if near:
+        return f"; did you mean {near[0]}?"
+    return f"; there are: {', '.join(known)}" if known else ""
