@@ -160,7 +160,7 @@ MISTAKES = {
     "empty": ("", 1, "begins with a table"),
     "no experiment": ("[[variant]]\nname='a'\n", 1, "begins with a table"),
     "experiment as a list": ("[[experiment]]\nname='a'\n", 1, "begins with a table"),
-    "unknown table": (edited("[[metric]]", "[[metrics]]"), 52, "unknown table 'metrics'; did you mean metric?"),
+    "unknown table": (edited("[[metric]]", "[[metrics]]"), 48, "unknown table 'metrics'; did you mean metric?"),
     "unknown setting": (edited("runs = 12", "run = 12"), 4, "experiment.run: unknown key; did you mean runs?"),
     "unknown key of a variant": (edited("note = '''", "notes = '''"), 37, "variant.notes: unknown key; did you mean note?"),
     "unknown key of an inner table": (edited("replace =", "replaced ="), 30, "variant.rebuild"),
