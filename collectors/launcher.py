@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import resource
+import select
 import shutil
 import signal
 import subprocess
@@ -31,11 +32,14 @@ TERMINATE_GRACE_S = 2.0
 @dataclass(frozen=True, slots=True)
 class LaunchRequest:
     """``arguments``: program and arguments; the program is looked up in PATH.  ``output``: file that takes the program's
-    standard output and standard error.  ``cpus``: CPUs it may run on, empty = all."""
+    standard output and standard error.  ``cpus``: CPUs it may run on, empty = all.  ``environment``: added to slotscope's own.
+    ``timeout_s``: the program is ended when it takes longer, 0 = it may take any time."""
 
     arguments: tuple[str, ...]
     output: Path
     cpus: frozenset[int] = frozenset()
+    environment: tuple[tuple[str, str], ...] = ()
+    timeout_s: float = 0.0
 
 
 class Recorder(Protocol):
@@ -145,13 +149,31 @@ class _Gate:
     def run(self) -> RunOutcome:
         """Opens the gate and waits for the program's end."""
         with contextlib.suppress(BrokenPipeError):  # the report says why
-            _write_all(self._gate_write, gate.pack_environment(dict(os.environb)))
+            _write_all(self._gate_write, gate.pack_environment(self._environment()))
         self._close_gate()
         before = self._read_report()
+        if self._request.timeout_s and not self._ends_within(self._request.timeout_s):
+            self.kill()
+            failure = f"timed out after {self._request.timeout_s:g} s"
+            wall_ns = time.monotonic_ns() - before.monotonic_ns
+            return RunOutcome(wall_ns=wall_ns, failure=failure, output_tail=_output_tail(self._request.output))
         _, status, usage = os.wait4(self.pid, 0)
         ended_ns = time.monotonic_ns()
         self._reaped()
         return _outcome(status, usage, before, ended_ns, _output_tail(self._request.output))
+
+    def _environment(self) -> dict[bytes, bytes]:
+        added = {os.fsencode(name): os.fsencode(value) for name, value in self._request.environment}
+        return dict(os.environb) | added
+
+    def _ends_within(self, seconds: float) -> bool:
+        """Without reaping the program: its usage is still to be asked for."""
+        descriptor = os.pidfd_open(self.pid)
+        try:
+            ready, _, _ = select.select([descriptor], [], [], seconds)
+        finally:
+            os.close(descriptor)
+        return bool(ready)
 
     def _close_gate(self) -> None:
         if self._gate_write >= 0:

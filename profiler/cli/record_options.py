@@ -6,6 +6,7 @@ import argparse
 import re
 import secrets
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from profiler.cli.options import regex_argument
 from profiler.errors import UsageError
 
 if TYPE_CHECKING:
-    from profiler.experiment.plan import ProfilePolicy, RecordPlan, Variant
+    from profiler.experiment.plan import ProfilePolicy, RecordPlan
 
 _PROFILE = ("separate", "same", "none")
 _PICKS = ("mean", "median", "last", "sum")
@@ -81,7 +82,7 @@ def record_plan(arguments: argparse.Namespace) -> RecordPlan:
     from collectors.metrics import parse_metric
     from profiler.experiment.call_graph import parse_call_graph
     from profiler.experiment.cpu_list import parse_cpus
-    from profiler.experiment.plan import DEFAULT_EVENT, RecordPlan
+    from profiler.experiment.plan import DEFAULT_EVENT, RecordPlan, variant_arms
 
     command = tuple(arguments.command[1:] if arguments.command[:1] == ["--"] else arguments.command)
     if not command:
@@ -90,7 +91,7 @@ def record_plan(arguments: argparse.Namespace) -> RecordPlan:
     runs = arguments.runs if arguments.runs is not None else (_RUNS_OF_SEVERAL if len(variants) > 1 else 1)
     return RecordPlan(
         command=command,
-        variants=variants,
+        arms=variant_arms(command, variants),
         seed=_seed(arguments.seed),
         runs=runs,
         warmup=arguments.warmup,
@@ -108,13 +109,12 @@ def record_plan(arguments: argparse.Namespace) -> RecordPlan:
     )
 
 
-def _variants(options: tuple[str, ...] | list[str], command: tuple[str, ...]) -> tuple[Variant, ...]:
-    from profiler.experiment.plan import Variant
-
+def _variants(options: Sequence[str], command: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """(name, binary) of each arm."""
     if not options:
         name = re.sub(r"[^A-Za-z0-9_.+@,-]", "_", Path(command[0]).name).lstrip(".+@,-")
-        return (Variant(name if name and name != "last" else f"{name or 'program'}_"),)
-    return tuple(Variant(name, binary) for name, _, binary in (option.partition("=") for option in options))
+        return ((name if name and name != "last" else f"{name or 'program'}_", ""),)
+    return tuple((name, binary) for name, _, binary in (option.partition("=") for option in options))
 
 
 def _profile(given: str | None, is_single_run: bool) -> ProfilePolicy:

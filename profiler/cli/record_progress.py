@@ -32,7 +32,7 @@ class RecordingLines:
         plan = preparation.plan
         self._steps, self._rounds = len(schedule), len(schedule.rounds)
         self._started_s = self._clock()
-        arms, rounds = counted(len(plan.variants), "variant"), counted(len(schedule.rounds), "round")
+        arms, rounds = counted(len(plan.arms), "variant"), counted(len(schedule.rounds), "round")
         self._line(f"session {session}: {arms}, {rounds}, {counted(self._steps, 'run')} in all, seed {plan.seed}")
         for arm in preparation.arms:
             self._line(f"{arm.name}: {_recording_text(arm)}")
@@ -119,6 +119,6 @@ def _recording_text(arm: PreparedArm) -> str:
     size = f",{arm.perf.dump_bytes}" if arm.perf.dump_bytes else ""
     text = f"{arm.perf.event} at {arm.perf.frequency_hz} Hz, call graph {arm.perf.call_graph}{size}"
     text += f" ({printable(arm.perf.call_graph_reason)})"
-    if arm.program.debug_info == "none":
+    if arm.profiled.program.debug_info == "none":
         text += "; no debug information in it: inline functions and lines will be missing (build with -g, or debug = 1)"
     return text

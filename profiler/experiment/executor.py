@@ -15,7 +15,7 @@ from collectors.metrics import read_metrics
 from collectors.perf_record import PerfRecorder, start_recording
 from collectors.recording_file import read_recording
 from profiler.errors import CaptureError, FormatError
-from profiler.experiment.preparation import DROP_CACHES, Preparation, PreparedArm, file_state, program_facts
+from profiler.experiment.preparation import DROP_CACHES, Preparation, PreparedArm, PreparedProgram, file_state, program_facts
 from profiler.experiment.schedule import ScheduledRun
 from profiler.model.capture import Capture, empty_capture
 from profiler.model.run import CaptureInfo, PerfSettings, ProgramFacts, RunIdentity, RunMode, RunOutcome
@@ -50,12 +50,13 @@ class ProcessExecutor:
         plan = self.preparation.plan
         # The command that comes before a run may build the program: what is said of it is asked afterwards.
         failure = run_before(plan.before)
+        program = arm.of_mode(scheduled.mode)
         info = CaptureInfo(
-            identity=RunIdentity(session, arm.name, scheduled.round, scheduled.mode, scheduled.position),
+            identity=identity_of(session, scheduled, arm),
             host=self.preparation.host,
-            program=_program_now(arm),
+            program=_program_now(program),
             perf=arm.perf if scheduled.mode is RunMode.PROFILED else PerfSettings(),
-            command=arm.command,
+            command=program.command,
             started_at=self.now().isoformat(timespec="milliseconds"),
             phase=plan.phase,
             inputs=self.preparation.inputs,
@@ -64,7 +65,7 @@ class ProcessExecutor:
             return empty_capture(replace(info, outcome=RunOutcome(failure=failure)))
         if plan.drop_caches:
             drop_caches()
-        request = LaunchRequest(arm.command, self.directory / OUTPUT_NAME, plan.cpus)
+        request = LaunchRequest(program.command, self.directory / OUTPUT_NAME, plan.cpus, arm.arm.environment, plan.timeout_s)
         if scheduled.mode is RunMode.PLAIN:
             return empty_capture(replace(info, outcome=self._with_metrics(launch(request))))
         return self._profiled(request, info)
@@ -126,10 +127,17 @@ def missing_kernel_notes(asked: str, recorded: Sequence[str]) -> list[str]:
     return ["only user space was recorded; `sudo sysctl kernel.perf_event_paranoid=1` would add the time in the kernel"]
 
 
-def _program_now(arm: PreparedArm) -> ProgramFacts:
+def identity_of(session: str, scheduled: ScheduledRun, arm: PreparedArm) -> RunIdentity:
+    """Of the run that is scheduled for the arm."""
+    return RunIdentity(
+        session, arm.arm.variant, scheduled.round, scheduled.mode, scheduled.position, condition=arm.arm.condition
+    )
+
+
+def _program_now(program: PreparedProgram) -> ProgramFacts:
     """Looks again when the executable was rebuilt since the session began."""
-    is_unchanged = file_state(arm.executable) == arm.executable_state
-    return arm.program if is_unchanged else program_facts(arm.executable)
+    is_unchanged = file_state(program.executable) == program.executable_state
+    return program.program if is_unchanged else program_facts(program.executable)
 
 
 def _failed(outcome: RunOutcome, failure: str) -> RunOutcome:

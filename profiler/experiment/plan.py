@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -27,21 +28,33 @@ class ProfilePolicy(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Variant:
-    """One arm.  ``binary`` replaces ``{binary}`` in the command; "" when the command is the same for every arm."""
+class Arm:
+    """A variant, under a condition or none.  ``command``: argument list of its runs.  ``binary``: the file whose code is
+    measured, "" = the command's first word.  ``profiled_command``, ``profiled_binary``: the same for runs under perf where
+    those are of another build, empty = of the same.  ``environment``: added to that of slotscope."""
 
-    name: str
+    variant: str
+    command: tuple[str, ...]
     binary: str = ""
+    condition: str = ""
+    environment: tuple[tuple[str, str], ...] = ()
+    profiled_command: tuple[str, ...] = ()
+    profiled_binary: str = ""
+
+    @property
+    def label(self) -> str:
+        return f"{self.variant}@{self.condition}" if self.condition else self.variant
 
 
 @dataclass(frozen=True, slots=True)
 class RecordPlan:
-    """A session.  ``command``: argument list, ``{binary}`` in it is replaced per variant.  ``before``: argument list run before
-    every run, empty = none.  ``cpus``: where the program may run, empty = everywhere.  ``phase``: checked on the first profiled
-    run, and the default of later reports.  ``seed``: of the order of the runs."""
+    """A session.  ``command``: as given by the user, for the catalog.  ``before``: argument list run before every run, empty =
+    none.  ``cpus``: where the program may run, empty = everywhere.  ``phase``: checked on the first profiled run, and the
+    default of later reports.  ``seed``: of the order of the runs.  ``timeout_s``: of a run, 0 = none.  ``retries``: runs that
+    may be made again in all because they failed or were disturbed; 0 also lets the first failure end the session."""
 
     command: tuple[str, ...]
-    variants: tuple[Variant, ...]
+    arms: tuple[Arm, ...]
     seed: int
     runs: int = DEFAULT_RUNS
     warmup: int = 0
@@ -56,6 +69,23 @@ class RecordPlan:
     cpus: frozenset[int] = frozenset()
     phase: str = ""
     keep_raw: bool = False
+    timeout_s: float = 0.0
+    retries: int = 0
+
+
+def variant_arms(command: tuple[str, ...], variants: Sequence[tuple[str, str]]) -> tuple[Arm, ...]:
+    """An arm per (name, binary); ``{binary}`` in the command is replaced, and "" is for a command that is the same in every
+    arm.  ``UsageError`` when binaries and command do not fit together."""
+    has_placeholder = any(BINARY_PLACEHOLDER in argument for argument in command)
+    for name, binary in variants:
+        if binary and not has_placeholder:
+            raise UsageError(f"variant {name!r} has a binary, but there is no {BINARY_PLACEHOLDER} in the command")
+        if has_placeholder and not binary:
+            raise UsageError(f"{BINARY_PLACEHOLDER} in the command: write --variant {name}=BINARY")
+    return tuple(
+        Arm(name, tuple(argument.replace(BINARY_PLACEHOLDER, binary) for argument in command), binary)
+        for name, binary in variants
+    )
 
 
 def check_plan(plan: RecordPlan) -> None:
@@ -66,26 +96,11 @@ def check_plan(plan: RecordPlan) -> None:
         raise UsageError(f"{plan.runs} runs and {plan.warmup} warm-up runs: at least 1 and 0 are needed")
     if plan.frequency_hz < 1:
         raise UsageError(f"--frequency {plan.frequency_hz}: expected a positive number of samples per second")
-    names = [variant.name for variant in plan.variants]
-    if len(set(names)) != len(names) or not names:
-        raise UsageError(f"variants need distinct names: {', '.join(names)}")
-    for name in names:
-        check_variant_name(name)
+    labels = [arm.label for arm in plan.arms]
+    if len(set(labels)) != len(labels) or not labels:
+        raise UsageError(f"variants need distinct names: {', '.join(labels)}")
+    for arm in plan.arms:
+        check_variant_name(arm.variant)
     metric_names = [metric.name for metric in plan.metrics]
     if len(set(metric_names)) != len(metric_names):
         raise UsageError(f"metrics need distinct names: {', '.join(metric_names)}")
-    _check_binaries(plan)
-
-
-def _check_binaries(plan: RecordPlan) -> None:
-    has_placeholder = any(BINARY_PLACEHOLDER in argument for argument in plan.command)
-    for variant in plan.variants:
-        if variant.binary and not has_placeholder:
-            raise UsageError(f"variant {variant.name!r} has a binary, but there is no {BINARY_PLACEHOLDER} in the command")
-        if has_placeholder and not variant.binary:
-            raise UsageError(f"{BINARY_PLACEHOLDER} in the command: write --variant {variant.name}=BINARY")
-
-
-def command_of(plan: RecordPlan, variant: Variant) -> tuple[str, ...]:
-    """The variant's argument list."""
-    return tuple(argument.replace(BINARY_PLACEHOLDER, variant.binary) for argument in plan.command)

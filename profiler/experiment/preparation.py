@@ -14,9 +14,9 @@ from collectors.launcher import resolve_program
 from collectors.perf_record import perf_version
 from profiler.errors import CaptureError, FormatError, UsageError
 from profiler.experiment.call_graph import choose_call_graph
-from profiler.experiment.plan import ProfilePolicy, RecordPlan, Variant, check_plan, command_of
+from profiler.experiment.plan import Arm, ProfilePolicy, RecordPlan, check_plan
 from profiler.experiment.shared_objects import SharedObjects
-from profiler.model.run import HostFacts, InputFile, PerfSettings, ProgramFacts
+from profiler.model.run import HostFacts, InputFile, PerfSettings, ProgramFacts, RunMode
 from symbolize.binary_facts import binary_facts
 from symbolize.elf import frame_pointers
 from symbolize.elf.image import ElfImage, parse_image
@@ -28,17 +28,32 @@ Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, slots=True)
-class PreparedArm:
-    """``command``: argument list as run.  ``executable``: the file whose code is measured, the variant's binary or else the
-    command's first word; ``executable_state``: see ``file_state``.  ``perf``: how it is recorded, without perf's own command
-    line; empty when nothing is profiled."""
+class PreparedProgram:
+    """``command``: argument list as run.  ``executable``: the file whose code is measured; ``executable_state``: see
+    ``file_state``."""
 
-    name: str
     command: tuple[str, ...]
     executable: Path
     executable_state: tuple[int, int, int]
     program: ProgramFacts
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedArm:
+    """``plain``, ``profiled``: what runs without and under perf, the same as a rule.  ``perf``: how it is recorded, without
+    perf's own command line; empty when nothing is profiled."""
+
+    arm: Arm
+    plain: PreparedProgram
+    profiled: PreparedProgram
     perf: PerfSettings
+
+    @property
+    def name(self) -> str:
+        return self.arm.label
+
+    def of_mode(self, mode: RunMode) -> PreparedProgram:
+        return self.profiled if mode is RunMode.PROFILED else self.plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +76,7 @@ def prepare(plan: RecordPlan) -> Preparation:
     if version:
         check_frequency(plan.frequency_hz)
     inputs = tuple(_input_file(path) for path in plan.inputs)
-    return Preparation(plan, tuple(_prepare_arm(plan, variant, version) for variant in plan.variants), host_facts(), inputs)
+    return Preparation(plan, tuple(_prepare_arm(plan, arm, version) for arm in plan.arms), host_facts(), inputs)
 
 
 def check_frequency(frequency_hz: int, limit_file: Path = MAX_SAMPLE_RATE) -> None:
@@ -83,13 +98,12 @@ def _check_cpus(cpus: frozenset[int]) -> None:
         raise UsageError(f"--cpus: CPU {missing[0]} is not there or not allowed; there are {sorted(os.sched_getaffinity(0))}")
 
 
-def _prepare_arm(plan: RecordPlan, variant: Variant, version: str) -> PreparedArm:
-    command = command_of(plan, variant)
-    executable = resolve_program(variant.binary or command[0])
-    resolve_program(command[0])
+def _prepare_arm(plan: RecordPlan, arm: Arm, version: str) -> PreparedArm:
+    plain = _prepare_program(arm.command, arm.binary)
+    profiled = _prepare_program(arm.profiled_command, arm.profiled_binary) if arm.profiled_command else plain
     perf = PerfSettings()
     if version:
-        chosen = choose_call_graph(plan.call_graph, executable, SharedObjects(), keeps_frame_pointers)
+        chosen = choose_call_graph(plan.call_graph, profiled.executable, SharedObjects(), keeps_frame_pointers)
         perf = PerfSettings(
             event=plan.event,
             frequency_hz=plan.frequency_hz,
@@ -98,7 +112,13 @@ def _prepare_arm(plan: RecordPlan, variant: Variant, version: str) -> PreparedAr
             dump_bytes=chosen.dump_bytes,
             perf_version=version,
         )
-    return PreparedArm(variant.name, command, executable, file_state(executable), program_facts(executable), perf)
+    return PreparedArm(arm, plain, profiled, perf)
+
+
+def _prepare_program(command: tuple[str, ...], binary: str) -> PreparedProgram:
+    executable = resolve_program(binary or command[0])
+    resolve_program(command[0])
+    return PreparedProgram(command, executable, file_state(executable), program_facts(executable))
 
 
 def keeps_frame_pointers(path: Path) -> bool:

@@ -34,7 +34,7 @@ def record_session(
     run.  ``CaptureError`` also when every run of an arm failed.
     """
     preparation = prepare(plan)
-    schedule = make_schedule(len(plan.variants), plan.runs, plan.warmup, plan.profile, plan.seed)
+    schedule = make_schedule(len(plan.arms), plan.runs, plan.warmup, plan.profile, plan.seed)
     now = datetime.now(UTC).isoformat(timespec="seconds")
     session = store.begin_session(SessionStart(now, preparation.host.hostname, plan.command, plan.seed, has_rounds=True))
     recording = _Recording(session, preparation, schedule, store, progress)

@@ -11,7 +11,7 @@ from profiler.cli.main import command_parser
 from profiler.cli.record_options import record_plan
 from profiler.errors import UsageError
 from profiler.experiment.cpu_list import parse_cpus
-from profiler.experiment.plan import ProfilePolicy, RecordPlan, Variant
+from profiler.experiment.plan import ProfilePolicy, RecordPlan
 
 
 def plan(*arguments: str) -> RecordPlan:
@@ -21,7 +21,7 @@ def plan(*arguments: str) -> RecordPlan:
 def test_single_program_is_run_once_under_perf() -> None:
     made = plan("--", "./target/release/lcli-2", "skip-slots", "--slots", "32")
     assert made.command == ("./target/release/lcli-2", "skip-slots", "--slots", "32")
-    assert made.variants == (Variant("lcli-2"),)
+    assert [arm.label for arm in made.arms] == ["lcli-2"]
     assert (made.runs, made.warmup, made.profile) == (1, 0, ProfilePolicy.SAME)
     assert (made.event, made.frequency_hz, made.call_graph.mode) == ("cpu-clock", 1999, "auto")
 
@@ -30,7 +30,7 @@ def test_several_runs_or_variants_separate_times_from_profiles() -> None:
     assert (plan("--runs", "2", "--", "x").runs, plan("--runs", "2", "--", "x").profile) == (2, ProfilePolicy.SEPARATE)
     several = plan("--variant", "a=/x", "--variant", "b=/y", "--", "{binary}")
     assert (several.runs, several.profile) == (10, ProfilePolicy.SEPARATE)
-    assert several.variants == (Variant("a", "/x"), Variant("b", "/y"))
+    assert [(arm.label, arm.binary) for arm in several.arms] == [("a", "/x"), ("b", "/y")]
     assert plan("--variant", "a", "--variant", "b", "--profile", "none", "--", "x").profile is ProfilePolicy.NONE
 
 
@@ -67,7 +67,7 @@ def test_seed_is_random_unless_given() -> None:
     [("/opt/my prog", "my_prog"), ("./last", "last_"), ("+x", "x"), ("...", "program_"), ("a/b:c", "b_c")],
 )
 def test_names_made_of_programs_can_be_selected(program: str, name: str) -> None:
-    assert plan("--", program).variants == (Variant(name),)
+    assert plan("--", program).arms[0].label == name
 
 
 @pytest.mark.parametrize(("text", "cpus"), [("", set()), ("3", {3}), ("0-3,8", {0, 1, 2, 3, 8}), ("1,1-1, 2", {1, 2})])

@@ -8,17 +8,18 @@ from pathlib import Path
 import pytest
 
 from profiler.cli.record_progress import RecordingLines, time_left_s
-from profiler.experiment.plan import RecordPlan, Variant
-from profiler.experiment.preparation import Preparation, PreparedArm
+from profiler.experiment.plan import Arm, RecordPlan
+from profiler.experiment.preparation import Preparation, PreparedArm, PreparedProgram
 from profiler.experiment.progress import FinishedRun, SessionSummary
 from profiler.experiment.schedule import Schedule, ScheduledRun, make_schedule
 from profiler.model.run import HostFacts, Metric, PerfSettings, ProgramFacts, RunMode, RunOutcome
 from profiler.store.records import SessionState
 from support.terminal_streams import Clock, Terminal
 
-PLAN = RecordPlan(("prog",), (Variant("base"),), seed=42, runs=2)
+PLAN = RecordPlan(("prog",), (Arm("base", ("prog",)),), seed=42, runs=2)
 SETTINGS = PerfSettings("cpu-clock", 1999, 0, "dwarf", "libc.so.6 does not keep frame pointers", 16384)
-ARM = PreparedArm("base", ("prog",), Path("/opt/prog"), (1, 2, 3), ProgramFacts(debug_info="none"), SETTINGS)
+PROGRAM = PreparedProgram(("prog",), Path("/opt/prog"), (1, 2, 3), ProgramFacts(debug_info="none"))
+ARM = PreparedArm(PLAN.arms[0], PROGRAM, PROGRAM, SETTINGS)
 PREPARATION = Preparation(PLAN, (ARM,), HostFacts(), ())
 SCHEDULE = make_schedule(1, 2, 0, PLAN.profile, PLAN.seed)
 PLAIN, PROFILED = ScheduledRun(0, RunMode.PLAIN, 0, 0), ScheduledRun(0, RunMode.PROFILED, 0, 1)

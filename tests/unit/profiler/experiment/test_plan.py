@@ -9,14 +9,15 @@ import pytest
 
 from collectors.metrics import parse_metric
 from profiler.errors import UsageError
-from profiler.experiment.plan import RecordPlan, Variant, check_plan, command_of
+from profiler.experiment.plan import Arm, RecordPlan, check_plan, variant_arms
 
-PLAN = RecordPlan(("{binary}", "--db={binary}.db", "x"), (Variant("a", "/bin/a"), Variant("b", "/bin/b")), seed=1)
+COMMAND = ("{binary}", "--db={binary}.db", "x")
+PLAN = RecordPlan(COMMAND, variant_arms(COMMAND, [("a", "/bin/a"), ("b", "/bin/b")]), seed=1)
 
 
 def test_binary_is_put_in_everywhere() -> None:
     check_plan(PLAN)
-    assert command_of(PLAN, PLAN.variants[1]) == ("/bin/b", "--db=/bin/b.db", "x")
+    assert PLAN.arms[1] == Arm("b", ("/bin/b", "--db=/bin/b.db", "x"), "/bin/b")
 
 
 @pytest.mark.parametrize(
@@ -26,10 +27,8 @@ def test_binary_is_put_in_everywhere() -> None:
         ({"runs": 0}, "0 runs and 0 warm-up runs"),
         ({"warmup": -1}, "10 runs and -1 warm-up runs"),
         ({"frequency_hz": 0}, "--frequency 0"),
-        ({"variants": (Variant("a", "x"), Variant("a", "y"))}, "distinct names: a, a"),
-        ({"variants": (Variant("a/b", "x"),)}, "variant name 'a/b'"),
-        ({"variants": (Variant("a", "x"), Variant("b"))}, "write --variant b=BINARY"),
-        ({"command": ("prog",)}, "variant 'a' has a binary, but there is no {binary}"),
+        ({"arms": (Arm("a", ("x",)), Arm("a", ("y",)))}, "distinct names: a, a"),
+        ({"arms": (Arm("a/b", ("x",)),)}, "variant name 'a/b'"),
         ({"metrics": (parse_metric("t=(x)"), parse_metric("t=(y)"))}, "metrics need distinct names: t, t"),
     ],
 )
@@ -39,7 +38,26 @@ def test_plans_that_cannot_be_carried_out(changes: dict[str, Any], message: str)
     assert message in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("command", "variants", "message"),
+    [
+        (COMMAND, [("a", "x"), ("b", "")], "write --variant b=BINARY"),
+        (("prog",), [("a", "x")], "variant 'a' has a binary, but there is no {binary}"),
+    ],
+)
+def test_binaries_and_command_belong_together(command: tuple[str, ...], variants: list[tuple[str, str]], message: str) -> None:
+    with pytest.raises(UsageError) as error:
+        variant_arms(command, variants)
+    assert message in str(error.value)
+
+
 def test_same_command_under_two_names_is_a_control() -> None:
-    plan = replace(PLAN, command=("prog",), variants=(Variant("a"), Variant("b")))
-    check_plan(plan)
-    assert command_of(plan, plan.variants[0]) == command_of(plan, plan.variants[1]) == ("prog",)
+    arms = variant_arms(("prog",), [("a", ""), ("b", "")])
+    check_plan(replace(PLAN, command=("prog",), arms=arms))
+    assert arms[0].command == arms[1].command == ("prog",)
+
+
+def test_one_variant_under_two_conditions_is_two_arms() -> None:
+    arms = (Arm("a", ("prog",), condition="full"), Arm("a", ("prog", "--partial"), condition="partial"))
+    check_plan(replace(PLAN, arms=arms))
+    assert [arm.label for arm in arms] == ["a@full", "a@partial"]

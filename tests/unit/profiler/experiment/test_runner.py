@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from profiler.errors import CaptureError, UsageError
-from profiler.experiment.plan import ProfilePolicy, RecordPlan, Variant
+from profiler.experiment.plan import Arm, ProfilePolicy, RecordPlan
 from profiler.experiment.preparation import Preparation, PreparedArm
 from profiler.experiment.progress import FinishedRun, SessionSummary
 from profiler.experiment.runner import record_session
@@ -20,7 +20,7 @@ from profiler.store.records import SessionState
 from profiler.store.store import Store, open_store
 from support.sample_captures import plain_capture, run_info, two_stack_capture
 
-PLAN = RecordPlan(("true",), (Variant("base"), Variant("tuned")), seed=42, runs=3)
+PLAN = RecordPlan(("true",), (Arm("base", ("true",)), Arm("tuned", ("true",))), seed=42, runs=3)
 Script = Callable[[ScheduledRun, str], str]
 
 
@@ -91,8 +91,8 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
 
 
 def expected_runs(plan: RecordPlan) -> list[tuple[str, str, int, str]]:
-    schedule = make_schedule(len(plan.variants), plan.runs, plan.warmup, plan.profile, plan.seed)
-    return [(plan.variants[run.arm].name, str(run.mode), run.round, "") for runs in schedule.rounds for run in runs]
+    schedule = make_schedule(len(plan.arms), plan.runs, plan.warmup, plan.profile, plan.seed)
+    return [(plan.arms[run.arm].label, str(run.mode), run.round, "") for runs in schedule.rounds for run in runs]
 
 
 def test_whole_session_in_the_scheduled_order(stage: Stage) -> None:
