@@ -11,7 +11,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-from support import workload
+from support import rust_workload, workload
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -95,3 +95,18 @@ def workload_build() -> Callable[[workload.Variant], Path]:
     if shutil.which(workload.COMPILER) is None:
         pytest.skip(f"{workload.COMPILER} is not installed")
     return workload.build
+
+
+@pytest.fixture(scope="session")
+def rust_build() -> Callable[[rust_workload.RustVariant], Path]:
+    """Builds the Rust workload; results are kept between sessions."""
+    if shutil.which("cargo") is None or shutil.which("rustc") is None:
+        pytest.skip("cargo and rustc are not installed")
+
+    def build(variant: rust_workload.RustVariant) -> Path:
+        try:
+            return rust_workload.build(variant)
+        except rust_workload.CratesUnavailable as error:
+            pytest.skip(f"cargo cannot get the crates: {error}")
+
+    return build

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,7 +38,13 @@ def frame_pointer_settings(frequency_hz: int) -> PerfSettings:
     return PerfSettings(event="cpu-clock", frequency_hz=frequency_hz, call_graph="fp")
 
 
-def record(program: Path, arguments: tuple[str, ...], settings: PerfSettings, scratch: Path) -> RecordedRun:
+def record(
+    program: Path,
+    arguments: tuple[str, ...],
+    settings: PerfSettings,
+    scratch: Path,
+    read_timers: Callable[[str], Timers] = parse_timers,
+) -> RecordedRun:
     """One run under perf; the raw recording is removed again."""
     output, recording = scratch / "output.txt", scratch / "perf.data"
     command = (str(program), *arguments)
@@ -49,7 +55,7 @@ def record(program: Path, arguments: tuple[str, ...], settings: PerfSettings, sc
     info = CaptureInfo(identity=identity, perf=settings, outcome=outcome, command=command)
     capture = read_recording(recording, info, Locator())
     recording.unlink()
-    return RecordedRun(capture, outcome, parse_timers(output.read_text()))
+    return RecordedRun(capture, outcome, read_timers(output.read_text()))
 
 
 def costs_of(run: RecordedRun, phase: str = ALL_PHASES, view: str = "leaf") -> ArmCosts:

@@ -3,8 +3,10 @@
 mod options;
 mod output;
 mod pre_state;
+mod pure;
 mod random_numbers;
 mod skip_slots;
+mod vectors;
 
 use options::{Mode, Options};
 
@@ -20,7 +22,8 @@ fn main() {
     }
     let done = match options.mode {
         Mode::Mixed => skip_slots::run(&options),
-        Mode::Pure | Mode::Vectors => Ok(()),
+        Mode::Pure => pure::run(&options),
+        Mode::Vectors => vectors::print(),
     };
     if let Err(error) = done {
         eprintln!("{error:?}");

@@ -1,4 +1,4 @@
-//! A state to start from, as SSZ bytes.
+//! The state to start from.
 
 use crate::random_numbers::Generator;
 use ssz::Encode;
@@ -14,10 +14,15 @@ const VALIDATORS_PER_DEPOSIT: usize = 4;
 const DEPOSITS_PER_NEW_VALIDATOR: usize = 16;
 const ALL_FLAGS: u8 = 7;
 
-/// SSZ bytes of a state with so many validators; the same bytes for the same number.
-pub fn ssz_bytes(validators: usize) -> Result<Vec<u8>, Error> {
+/// A state that was decoded from SSZ bytes, with its caches, and its root.  The same for the same number of validators.
+#[inline(never)]
+pub fn prepare(validators: usize) -> Result<(BeaconState, Hash256), Error> {
     let mut generator = Generator::new(validators as u64);
-    Ok(state(validators, &mut generator)?.as_ssz_bytes())
+    let bytes = state(validators, &mut generator)?.as_ssz_bytes();
+    let mut state = BeaconState::decode(&bytes)?;
+    state.build_all_caches()?;
+    let root = state.update_tree_hash_cache()?;
+    Ok((state, root))
 }
 
 fn state(validators: usize, generator: &mut Generator) -> Result<BeaconState, Error> {

@@ -8,20 +8,21 @@ use std::cell::{Cell, RefCell};
 pub enum Phase {
     /// Slot processing itself: everything in the timed part that no other phase surrounds.
     Slots,
-    /// Hashing of the state, with the SHA-256 in it.
+    /// Hashing of the state; in mixed mode with the SHA-256 in it.
     TreeHashing,
     /// Pending changes of the lists become new trees.
     TreeUpdate,
-    /// Walking through lists.
+    /// Walking through lists, where nothing else is woven into it.
     TreeIteration,
     /// The epoch transition's arithmetic; in mixed mode with the iteration and the change maps that are woven into it.
     EpochProcessing,
-    /// The swap-or-not shuffle, with the SHA-256 in it.
+    /// The swap-or-not shuffle without its SHA-256.
     Shuffling,
     ActiveIndices,
     /// Persistent hash maps: hashing of keys, look-ups and insertions.
     Rpds,
     Ssz,
+    /// In mixed mode that of the shuffle.
     Sha256,
     Memmove,
     Malloc,
@@ -77,7 +78,12 @@ fn switch_to(next: Option<Phase>) -> Option<Phase> {
     previous
 }
 
-/// CPU time of each phase so far, in the order of `PHASES`.
+/// Forgets what was charged so far.  To be called while no timer runs.
+pub fn restart() {
+    CPU_NS.set([0; PHASES.len()]);
+}
+
+/// CPU time of each phase since the restart, in the order of `PHASES`.
 pub fn cpu_ns() -> [u64; PHASES.len()] {
     CPU_NS.with_borrow(|sums| *sums)
 }

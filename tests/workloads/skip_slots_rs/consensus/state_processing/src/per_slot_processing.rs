@@ -8,7 +8,7 @@ use types::{BeaconState, Hash256};
 #[inline(never)]
 pub fn per_slot_processing(state: &mut BeaconState, state_root: Option<Hash256>) -> Result<(), Error> {
     cache_state(state, state_root)?;
-    let ends_epoch = (state.slot + 1) % SLOTS_PER_EPOCH == 0;
+    let ends_epoch = (state.slot + 1).is_multiple_of(SLOTS_PER_EPOCH);
     if ends_epoch {
         process_epoch(state)?;
     }

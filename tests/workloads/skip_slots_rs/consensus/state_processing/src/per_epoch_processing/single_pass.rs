@@ -12,7 +12,7 @@ use types::chain_spec::{
 use types::{BeaconState, Validator};
 
 /// What is the same for all validators.
-struct EpochContext {
+pub struct EpochContext {
     previous_epoch: u64,
     current_epoch: u64,
     finalized_epoch: u64,
@@ -22,10 +22,12 @@ struct EpochContext {
     flag_increments: [u64; 3],
     adjusted_slashings: u64,
     total_active: u64,
+    /// Validators that may still be activated.
+    activations: u64,
 }
 
 impl EpochContext {
-    fn new(state: &BeaconState, totals: &Totals) -> Result<Self, Error> {
+    pub fn new(state: &BeaconState, totals: &Totals) -> Result<Self, Error> {
         let finality_delay = state.previous_epoch().saturating_sub(state.finalized_checkpoint.epoch);
         Ok(Self {
             previous_epoch: state.previous_epoch(),
@@ -39,52 +41,68 @@ impl EpochContext {
             flag_increments: totals.previous_flags.map(|balance| balance / EFFECTIVE_BALANCE_INCREMENT),
             adjusted_slashings: totals.slashed.safe_mul(PROPORTIONAL_SLASHING_MULTIPLIER)?.min(totals.active),
             total_active: totals.active,
+            activations: CHURN_LIMIT,
         })
     }
 }
 
+/// What becomes of a validator.  `validator`: as it is changed, if it is.
+pub struct Outcome {
+    pub validator: Option<Validator>,
+    pub balance: u64,
+    pub score: u64,
+}
+
 #[inline(never)]
 pub fn process_epoch_single_pass(state: &mut BeaconState, totals: &Totals) -> Result<(), Error> {
-    let context = EpochContext::new(state, totals)?;
-    let mut activations = CHURN_LIMIT;
-    let mut scores = Vec::with_capacity(state.validators.len());
+    let mut context = EpochContext::new(state, totals)?;
+    let mut changed_scores = Vec::new();
     let mut validators = state.validators.iter_cow();
     let mut balances = state.balances.iter_cow();
     let participation = state.previous_epoch_participation.iter();
-    for (old_score, flags) in state.inactivity_scores.iter().zip(participation) {
-        let (Some((_, mut validator)), Some((_, mut balance))) = (validators.next_cow(), balances.next_cow()) else {
+    for (score, flags) in state.inactivity_scores.iter().zip(participation) {
+        let (Some((index, mut validator)), Some((_, mut balance))) = (validators.next_cow(), balances.next_cow()) else {
             break;
         };
-        let is_eligible = validator.is_eligible_at(context.previous_epoch);
-        let flags = if validator.slashed { 0 } else { *flags };
-        let score = if is_eligible { process_inactivity_updates(*old_score, flags, &context)? } else { *old_score };
-        scores.push((*old_score, score));
-        if is_eligible {
-            let delta = rewards_and_penalties(&validator, flags, score, &context)?;
-            if delta != (0, 0) {
-                let new_balance = balance.safe_add(delta.0)?.saturating_sub(delta.1);
-                *balance.make_mut().map_err(list_error)? = new_balance;
-            }
+        let outcome = process_single_validator(&validator, *balance, *flags, *score, &mut context)?;
+        if outcome.score != *score {
+            changed_scores.push((index, outcome.score));
         }
-        if let Some(changed) = process_registry_updates(&validator, &context, &mut activations) {
+        if outcome.balance != *balance {
+            *balance.make_mut().map_err(list_error)? = outcome.balance;
+        }
+        if let Some(changed) = outcome.validator {
             *validator.make_mut().map_err(list_error)? = changed;
         }
-        let penalty = process_slashings(&validator, &context)?;
-        if penalty > 0 {
-            let new_balance = balance.saturating_sub(penalty);
-            *balance.make_mut().map_err(list_error)? = new_balance;
-        }
-        let effective_balance = process_effective_balance_update(&validator, *balance)?;
-        if effective_balance != validator.effective_balance {
-            validator.make_mut().map_err(list_error)?.effective_balance = effective_balance;
-        }
     }
-    for (index, (old, new)) in scores.into_iter().enumerate() {
-        if old != new {
-            state.inactivity_scores.set(index, new);
-        }
+    for (index, score) in changed_scores {
+        state.inactivity_scores.set(index, score);
     }
     Ok(())
+}
+
+/// The arithmetic of the walk for one validator.  `flags`: its participation in the previous epoch.
+pub fn process_single_validator(
+    validator: &Validator,
+    balance: u64,
+    flags: u8,
+    score: u64,
+    context: &mut EpochContext,
+) -> Result<Outcome, Error> {
+    let flags = if validator.slashed { 0 } else { flags };
+    let mut outcome = Outcome { validator: None, balance, score };
+    if validator.is_eligible_at(context.previous_epoch) {
+        outcome.score = process_inactivity_updates(score, flags, context)?;
+        let (reward, penalty) = rewards_and_penalties(validator, flags, outcome.score, context)?;
+        outcome.balance = balance.safe_add(reward)?.saturating_sub(penalty);
+    }
+    outcome.validator = process_registry_updates(validator, context);
+    outcome.balance = outcome.balance.saturating_sub(process_slashings(validator, context)?);
+    let effective_balance = process_effective_balance_update(validator, outcome.balance)?;
+    if effective_balance != validator.effective_balance {
+        outcome.validator.get_or_insert_with(|| validator.clone()).effective_balance = effective_balance;
+    }
+    Ok(outcome)
 }
 
 fn process_inactivity_updates(score: u64, flags: u8, context: &EpochContext) -> Result<u64, Error> {
@@ -123,12 +141,12 @@ fn rewards_and_penalties(validator: &Validator, flags: u8, score: u64, context: 
 }
 
 /// The validator as it is changed, if it is.
-fn process_registry_updates(validator: &Validator, context: &EpochContext, activations: &mut u64) -> Option<Validator> {
-    let may_enter_queue = validator.activation_eligibility_epoch == FAR_FUTURE_EPOCH
-        && validator.effective_balance == MAX_EFFECTIVE_BALANCE;
+fn process_registry_updates(validator: &Validator, context: &mut EpochContext) -> Option<Validator> {
+    let may_enter_queue =
+        validator.activation_eligibility_epoch == FAR_FUTURE_EPOCH && validator.effective_balance == MAX_EFFECTIVE_BALANCE;
     let may_activate = validator.activation_epoch == FAR_FUTURE_EPOCH
         && validator.activation_eligibility_epoch <= context.finalized_epoch
-        && *activations > 0;
+        && context.activations > 0;
     let must_exit = validator.is_active_at(context.current_epoch)
         && validator.effective_balance <= EJECTION_BALANCE
         && validator.exit_epoch == FAR_FUTURE_EPOCH;
@@ -141,7 +159,7 @@ fn process_registry_updates(validator: &Validator, context: &EpochContext, activ
     }
     if may_activate {
         changed.activation_epoch = context.current_epoch + 1 + MAX_SEED_LOOKAHEAD;
-        *activations -= 1;
+        context.activations -= 1;
     }
     if must_exit {
         changed.exit_epoch = context.current_epoch + 1 + MAX_SEED_LOOKAHEAD;
