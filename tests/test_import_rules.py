@@ -59,7 +59,7 @@ LAYERS = {
 SIBLINGS = {
     "profiler.errors": {"profiler.model"},
     "collectors.ingest": {"collectors.perf_data", "symbolize.unwind", "symbolize.elf"},
-    "collectors.importers": {"collectors.ingest", "symbolize.demangle", "symbolize.unwind"},
+    "collectors.importers": {"collectors.ingest", "collectors.perf_data", "symbolize.demangle", "symbolize.unwind"},
     "symbolize.unwind": {"symbolize.elf"},
     "symbolize.dwarf": {"symbolize.elf"},
     "symbolize.binary_facts": {"symbolize.elf", "symbolize.dwarf"},

@@ -54,6 +54,11 @@ def text_dso(printed: str, address: int) -> tuple[Dso, CpuMode]:
         return Dso(UNKNOWN_NAME, b"", DsoKind.UNKNOWN), CpuMode.USER
     if is_high or _MODULE_FILE.search(path):
         return Dso(module_name(path), b"", DsoKind.MODULE), CpuMode.KERNEL
-    if _GENERATED.search(path):
+    if is_generated(path):
         return Dso(_GENERATED_NAME, b"", DsoKind.ANONYMOUS), CpuMode.USER
     return Dso(path, b"", file_kind(path)), CpuMode.USER
+
+
+def is_generated(path: str) -> bool:
+    """Whether perf printed the map of a compiler in the process, or the process, in place of a file."""
+    return _GENERATED.search(path) is not None

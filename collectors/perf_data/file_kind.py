@@ -72,6 +72,6 @@ def not_a_recording(source: ByteSource) -> FormatError:
     if start[_TAR_MAGIC_AT:].startswith(_TAR_MAGIC):
         return FormatError(source.name, "a tar archive; unpack it first (tar xf)")
     if file_kind(source) is FileKind.TEXT:
-        message = f"a text file; `perf script` text, folded stacks and JSON cannot be read yet: {_WAY_OUT}"
+        message = f"a text file; neither `perf script` text nor folded stacks: {_WAY_OUT}"
         return FormatError(source.name, message)
     return FormatError(source.name, f"not a perf.data recording (no PERFILE2 at the start): {_WAY_OUT}")

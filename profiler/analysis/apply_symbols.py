@@ -171,6 +171,7 @@ def _reason(dso: Dso) -> str:
         DsoKind.KERNEL: _NO_KERNEL_NAMES,
         DsoKind.MODULE: _NO_KERNEL_NAMES,
         DsoKind.ANONYMOUS: "code in anonymous memory (generated at run time) has no file with symbols",
-        DsoKind.UNKNOWN: "no mapping covers these addresses",
+        # A file of unknown kind: its addresses come from a text, which does not say what they count from.
+        DsoKind.UNKNOWN: "no mapping covers these addresses" if dso.path.startswith("[") else "no name in the imported text",
     }
     return reasons.get(dso.kind, "not symbolized")

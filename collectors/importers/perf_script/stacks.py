@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from collectors.importers.perf_script.frame_line import FrameText, SourceLine, parse_frame
-from collectors.importers.text_dsos import text_dso
+from collectors.importers.text_dsos import is_generated, text_dso
 from collectors.importers.text_tables import TextFrame, TextTables
 from profiler.model.frame_table import CpuMode
 from profiler.model.sample_table import StackState
@@ -19,6 +20,8 @@ _MAX_STACK_DEPTH = 127
 _REMEMBERED_CHARACTERS = 1 << 25
 _REMEMBERED_LINES = 1 << 18
 _MANGLED_PREFIXES = ("_Z", "_R", "__Z", "___Z", "?")
+_RUST_HASH = re.compile(r"^[\w$.:]+::h[0-9a-f]{16}$")
+_JAVA_CALL = "->"
 _NO_SYMBOL_PLACE = FrameText(0, "", "", False)
 
 
@@ -85,7 +88,7 @@ class StackTexts:
             if parsed is None:
                 unreadable += 1
             elif isinstance(parsed, FrameText):
-                frames.append(parsed)
+                frames += _inlined_methods(parsed) if _JAVA_CALL in parsed.symbol else (parsed,)
             elif parsed.is_inlined and frames:
                 frames[-1] = frames[-1]._replace(is_inlined=True)
         return frames, unreadable
@@ -113,11 +116,29 @@ class StackTexts:
         return TextFrame(frame.dso, max(frame.address, 0), self._name(frame.symbol), is_return_address)
 
     def _name(self, symbol: str) -> str:
-        if not symbol.startswith(_MANGLED_PREFIXES):
+        is_half_demangled = _RUST_HASH.search(symbol) is not None
+        if not is_half_demangled and not symbol.startswith(_MANGLED_PREFIXES):
             return symbol
         if symbol not in self._names:
-            self._names[symbol] = demangle(symbol)
+            self._names[symbol] = demangle(_mangled_again(symbol) if is_half_demangled else symbol)
         return self._names[symbol]
+
+
+def _mangled_again(symbol: str) -> str:
+    """The linkage name of a Rust function that perf demangled as if it were C++: "$LT$" and the like are still in it."""
+    return "_ZN" + "".join(f"{len(part)}{part}" for part in symbol.split("::")) + "E"
+
+
+def _inlined_methods(frame: FrameText) -> Sequence[FrameText]:
+    """Frames of Java methods that are inlined into one another, innermost first: perf-map-agent names such code
+    "Louter;::method->Linner;::method"."""
+    methods = frame.symbol.split(_JAVA_CALL)
+    if not is_generated(frame.dso) or not all("::" in method for method in methods):
+        return (frame,)
+    return [
+        *(frame._replace(symbol=method, is_inlined=True) for method in reversed(methods[1:])),
+        frame._replace(symbol=methods[0]),
+    ]
 
 
 def _places(frames: Sequence[FrameText]) -> list[list[FrameText]]:
