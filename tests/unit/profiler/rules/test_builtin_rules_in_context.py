@@ -17,11 +17,15 @@ EPOCH = (
 SLOT = ("state_processing::state_advance::complete_state_advance", "state_processing::per_slot_processing::per_slot_processing")
 BLOCK = ("state_processing::per_block_processing::per_block_processing",)
 TREE_HASH = ("types::beacon_state::BeaconState<E>::update_tree_hash_cache", "milhouse::tree::Tree<T>::tree_hash")
+ACTIVE_INDICES = "types::beacon_state::BeaconState<E>::get_active_validator_indices"
 ITERATION = "<milhouse::interface_iter::InterfaceIter<T,U> as core::iter::traits::iterator::Iterator>::next"
 LEAVES_UPDATED = "milhouse::tree::Tree<T>::with_updated_leaves"
 BTREE = "alloc::collections::btree::search::<impl alloc::collections::btree::node::NodeRef<B,K,V,T>>::search_tree"
+BTREE_MAP_GET = "<alloc::collections::btree::map::BTreeMap<usize,T> as milhouse::update_map::UpdateMap<T>>::get"
+APPLIED = "milhouse::interface::Interface<T,B,U>::apply_updates"
 RWLOCK = "parking_lot::raw_rwlock::RawRwLock::lock_shared_slow"
 IDLE_WORKER = ("rayon_core::registry::ThreadBuilder::run", "rayon_core::registry::WorkerThread::wait_until_cold")
+WOKEN = ("rayon_core::sleep::Sleep::wake_specific_thread",)
 EVM_CALL = ("evmone::baseline::execute(evmone::VM&)",)
 SIP = "<core::hash::sip::Hasher<S> as core::hash::Hasher>::write"
 HASH_MAP = "std::collections::hash::map::HashMap<K,V,S>::get"
@@ -50,9 +54,15 @@ def categories(*stack: str) -> tuple[str, str]:
         ((*SLOT, *TREE_HASH, "lock_api::rwlock::RwLock<R,T>::read", "parking_lot_core::parking_lot::park"), "tree hashing"),
         ((*SLOT, "store::hot_cold_store::HotColdDB::get", RWLOCK), "locks"),
         ((*BLOCK, RWLOCK), "locks"),
+        ((*EPOCH, LEAVES_UPDATED, "lock_api::rwlock::RwLock<R,T>::new"), "tree update"),
+        ((*TREE_HASH, "milhouse::tree::Tree<T>::node", "lock_api::rwlock::RwLock<R,T>::new"), "tree update"),
         # The map of pending changes, against any other map.
         ((*EPOCH, LEAVES_UPDATED, BTREE), "tree update"),
         ((*EPOCH, LEAVES_UPDATED, "vec_map::VecMap<V>::get"), "tree update"),
+        ((*EPOCH, ITERATION, BTREE), "tree iteration"),
+        ((*EPOCH, ITERATION, "<vec_map::VecMap<T> as milhouse::update_map::UpdateMap<T>>::get"), "tree iteration"),
+        ((*EPOCH, ITERATION, BTREE_MAP_GET), "tree iteration"),
+        ((*EPOCH, APPLIED, BTREE_MAP_GET, BTREE), "tree update"),
         ((*EPOCH, BTREE), "epoch processing"),
         (("app::run", BTREE), "module: app"),
         # Helpers of milhouse belong to whoever walks or changes the tree.
@@ -68,6 +78,8 @@ def categories(*stack: str) -> tuple[str, str]:
         ((*EPOCH, "safe_arith::SafeArith::safe_mul"), "epoch processing"),
         ((*BLOCK, "<u64 as safe_arith::SafeArith>::safe_add"), "state and blocks"),
         ((*EPOCH, "types::beacon_state::committee_cache::CommitteeCache::initialized"), "shuffling"),
+        ((*EPOCH, ACTIVE_INDICES, "types::validator::Validator::is_active_at"), "active indices"),
+        ((*EPOCH, ACTIVE_INDICES, ITERATION), "tree iteration"),
         # Crates with names that are everyone's.
         (("lcli::skip_slots::run", "types::some_module::f"), "state and blocks"),
         (("app::run", "types::some_module::f"), "module: types"),
@@ -86,6 +98,9 @@ def categories(*stack: str) -> tuple[str, str]:
         ((*IDLE_WORKER,), "thread pool"),
         ((*IDLE_WORKER, "crossbeam_deque::deque::Stealer<T>::steal"), "thread pool"),
         ((*EPOCH, "rayon_core::join::join_context", "rayon_core::registry::WorkerThread::find_work"), "thread pool"),
+        ((*SLOT, *TREE_HASH, *WOKEN, "std::sys::sync::mutex::futex::Mutex::lock_contended"), "thread pool"),
+        ((*SLOT, *TREE_HASH, *WOKEN, "[kernel]!__x64_sys_futex", "[kernel]!try_to_wake_up"), "thread pool"),
+        ((*SLOT, *TREE_HASH, "std::sync::poison::rwlock::RwLock<T>::read"), "tree hashing"),
         ((*IDLE_WORKER, "rayon_core::job::StackJob::execute", "app::work"), "module: app"),
         ((*IDLE_WORKER, "rayon_core::job::StackJob::execute", *TREE_HASH), "tree hashing"),
         # Values in memory are written without input or output.
