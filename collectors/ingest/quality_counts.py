@@ -66,8 +66,6 @@ def lost_samples(recording: Recording, index: RecordIndex) -> int:
 
 def _notes(recording: Recording, index: RecordIndex, counts: IngestCounts, samples: SampleTable) -> tuple[str, ...]:
     notes = []
-    if index.is_cut:
-        notes.append(f"the recording was not finished; read up to byte {index.end}")
     if not len(samples):
         notes.append(f"no samples; {_no_samples_reason(recording, lost_samples(recording, index))}")
     if counts.mismatched:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from collectors.perf_data import spec
 from collectors.perf_data.byte_source import ByteSource
 from collectors.perf_data.expansion import Expansion
-from collectors.perf_data.record_walk import RecordWalk, Run, SingleRecord
+from collectors.perf_data.record_walk import SINGLE_RECORD_TYPES, RecordWalk, Run, SingleRecord
 from profiler.errors import FormatError
 
 if TYPE_CHECKING:
@@ -116,7 +116,9 @@ def append_records(walk: RecordWalk, source: ByteSource, out: Expansion) -> tupl
             expander.copy(piece)
         elif piece.type in COMPRESSED_TYPES:
             expander.expand(piece)
-        else:
+        elif piece.type in SINGLE_RECORD_TYPES:
             left_out.append(piece)
+        else:
+            expander.copy(Run(piece.offset, piece.size))
     expander.flush()
     return left_out, expander.is_cut

@@ -5,8 +5,8 @@ Source: ``tools/perf/Documentation/perf.data-directory-format.txt``.
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
+from typing import BinaryIO
 
 from collectors.perf_data import spec
 from collectors.perf_data.byte_source import ByteSource, Section
@@ -22,10 +22,12 @@ MAIN_FILE = "data"
 
 
 def is_recording_directory(path: Path) -> bool:
-    """Whether the directory is one recording, not a folder of recordings."""
+    """Whether the directory is one recording, not a folder of recordings one of which is called ``data``."""
     try:
         with (path / MAIN_FILE).open("rb") as stream:
-            return stream.read(len(spec.MAGIC_V2)) == spec.MAGIC_V2
+            has_magic = stream.read(len(spec.MAGIC_V2)) == spec.MAGIC_V2
+        is_alone = all(entry.name == MAIN_FILE or not entry.is_file() for entry in path.iterdir())
+        return has_magic and (is_alone or bool(_parts(path)))
     except OSError:
         return False
 
@@ -52,27 +54,29 @@ def _parts(path: Path) -> list[Path]:
 
 
 def _append_main(path: Path, out: Expansion) -> RecordStream:
-    with contextlib.closing(path.open("rb")) as stream:
+    with _opened(path) as stream:
         source = ByteSource(stream, str(path))
         main = file_records(source, parse_file_header(source))
-        is_cut = _append(source, main.extent, main.is_unfinished, out)
-    return RecordStream(main.source, main.extent, main.is_unfinished or is_cut, main.attributes, main.features)
+        walk = RecordWalk(source, main.extent)
+        _, is_record_cut = append_records(walk, source, out)
+        if not walk.is_complete and not main.is_unfinished:
+            raise walk.complaint()
+    return RecordStream(source, main.extent, main.is_unfinished or is_record_cut, main.attributes, main.features)
 
 
 def _append_part(path: Path, out: Expansion) -> bool:
     """Whether the file ends inside a record, as it does when perf was killed."""
+    with _opened(path) as stream:
+        source = ByteSource(stream, str(path))
+        walk = RecordWalk(source, Section(0, source.size))
+        _, is_record_cut = append_records(walk, source, out)
+        if walk.is_damaged:
+            raise walk.complaint()
+        return is_record_cut or not walk.is_complete
+
+
+def _opened(path: Path) -> BinaryIO:
     try:
-        stream = path.open("rb")
+        return path.open("rb")
     except OSError as error:
         raise FormatError(str(path), f"cannot be opened: {error.strerror}") from error
-    with stream:
-        source = ByteSource(stream, str(path))
-        return _append(source, Section(0, source.size), True, out)
-
-
-def _append(source: ByteSource, extent: Section, may_be_cut: bool, out: Expansion) -> bool:
-    walk = RecordWalk(source, extent)
-    _, is_record_cut = append_records(walk, source, out)
-    if not walk.is_complete and (walk.is_damaged or not may_be_cut):
-        raise walk.complaint()
-    return is_record_cut or not walk.is_complete

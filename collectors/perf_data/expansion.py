@@ -10,9 +10,9 @@ from pathlib import Path
 from collectors.perf_data.byte_source import ByteSource
 from profiler.errors import FormatError
 
-# Stack dumps of a program that waits in one place compress a thousandfold; what grows further was made to fill disks.
-LARGEST_GROWTH = 2000
-ALWAYS_ALLOWED_BYTES = 256 << 20
+# Stack dumps of a small loop compress to a four-hundredth; what grows far more than that was made to fill disks.
+LARGEST_GROWTH = 5000
+ALWAYS_ALLOWED_BYTES = 1 << 30
 # Room that is left for everybody else on the file system.
 RESERVED_BYTES = 256 << 20
 _CHECK_EVERY_BYTES = 32 << 20

@@ -90,7 +90,8 @@ def _decompressed(source: ByteSource, kind: FileKind, name: str, progress: Progr
         raise
     except method.errors as error:
         out.close()
-        raise FormatError(source.name, f"damaged {kind.name.lower()} data ({error})", steps.position) from error
+        message = f"its {kind.name.lower()} data cannot be decompressed ({error})"
+        raise FormatError(source.name, message, steps.position) from error
     return PlainFile(out.finish(), steps.is_cut)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 from profiler.cli.context import CliContext, existing_store
 from profiler.errors import StoreError, UsageError
 from profiler.model.run import RunMode
+from profiler.model.standard_input import STANDARD_INPUT
 from reports.quantities import counted
 
 if TYPE_CHECKING:
@@ -58,6 +60,7 @@ def load_arms(
 
     store = _store_if_needed(selectors, context)
     selections = [resolve(selector, store) for selector in selectors]
+    _check_standard_input(selections)
     names = distinct_names([selection.label for selection in selections], selectors)
     arms = []
     for name, selection in zip(names, selections, strict=True):
@@ -72,9 +75,19 @@ def _store_if_needed(selectors: Sequence[str], context: CliContext) -> Store | N
     try:
         return existing_store(context)
     except (StoreError, PermissionError):
-        if all(Path(selector.partition("=")[2] or selector).exists() for selector in selectors):
+        names = [Path(selector.partition("=")[2] or selector) for selector in selectors]
+        if all(name == STANDARD_INPUT or name.exists() for name in names):
             return None
         raise
+
+
+def _check_standard_input(selections: Sequence[Selection]) -> None:
+    """It can be read once, and somebody has to write to it."""
+    count = sum(STANDARD_INPUT in selection.files for selection in selections)
+    if count > 1:
+        raise UsageError("'-' is standard input, which can be read only once: name the other recordings by their files")
+    if count and (sys.stdin is None or sys.stdin.isatty()):
+        raise UsageError("'-' is standard input, and nothing is piped into it: perf record -o - CMD | slotscope report -")
 
 
 def recorded_phase(arms: Sequence[Arm]) -> str:
@@ -114,8 +127,9 @@ def _file_captures(selection: Selection, locator: Locator, progress: Callable[[s
 
     captures = []
     for place, path in enumerate(selection.files, 1):
-        progress(f"reading {path} ({place} of {len(selection.files)})")
-        captures.append(read_recording(path, None, locator))
+        shown = "standard input" if path == STANDARD_INPUT else path
+        progress(f"reading {shown} ({place} of {len(selection.files)})")
+        captures.append(read_recording(path, None, locator, progress))
     _check_copies(captures)
     return tuple(captures)
 

@@ -4,6 +4,7 @@ last              the latest session
 NAME              a variant, in its latest session
 SESSION           a session; SESSION/NAME one variant of it (SESSION may be "last")
 FILE  DIR  GLOB   files: one arm, one run per file (a glob must reach us quoted)
+-                 a recording on standard input
 LABEL=SELECTOR    any of these under another name
 variant:NAME  session:SESSION[/NAME]  file:PATH      when a name could be two of them
 """
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from profiler.errors import UsageError
+from profiler.model.standard_input import STANDARD_INPUT
 
 if TYPE_CHECKING:
     from profiler.store.records import RunSummary, StoredRun, StoredSession
@@ -128,6 +130,8 @@ def _split_session(name: str) -> tuple[str, str]:
 
 def _candidates(selector: str, store: Store | None) -> dict[str, Callable[[], Selection]]:
     """What the selector could mean: kind -> how to get it."""
+    if selector == str(STANDARD_INPUT):
+        return {"file": lambda: Selection("stdin", (), (STANDARD_INPUT,))}
     kind, name = _split_kind(selector)
     found: dict[str, Callable[[], Selection]] = {}
     if store is not None and kind in ("", "session"):
@@ -187,10 +191,10 @@ def _is_program(name: str) -> bool:
 
 def _files(name: str) -> tuple[Path, ...]:
     path = Path(name)
-    if path.is_dir() and not _is_recording_directory(path):
+    if path.is_dir() and not _is_recording(path):
         return _regular_files(path.iterdir())
     if path.exists():
-        return (path,)
+        return (path.absolute() if path == STANDARD_INPUT else path,)
     if glob.has_magic(name):
         return _regular_files(Path(match) for match in glob.glob(name, recursive=True))
     return ()
@@ -200,9 +204,11 @@ def _regular_files(paths: Iterable[Path]) -> tuple[Path, ...]:
     return tuple(sorted(path for path in paths if path.is_file() and not path.name.startswith(".")))
 
 
-def _is_recording_directory(path: Path) -> bool:
+def _is_recording(directory: Path) -> bool:
     """`perf record --threads` writes a directory that is one recording."""
-    return (path / "data").is_file() and any(path.glob("data.*"))
+    from collectors.perf_data.directory import is_recording_directory
+
+    return is_recording_directory(directory)
 
 
 def _file_label(name: str) -> str:

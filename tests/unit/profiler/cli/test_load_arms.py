@@ -87,3 +87,33 @@ def test_the_store_is_not_made_by_reading(tmp_path: Path, capsys: pytest.Capture
     assert main(["--store", str(tmp_path / "new"), "report", "last"]) == 2
     assert capsys.readouterr().err.startswith("slotscope: error: nothing has been recorded yet")
     assert not (tmp_path / "new").exists()
+
+
+class Piped(io.StringIO):
+    """Standard input of a process; ``is_terminal``: nothing is piped into it."""
+
+    def __init__(self, content: bytes, is_terminal: bool) -> None:
+        super().__init__()
+        self.buffer = io.BytesIO(content)
+        self._is_terminal = is_terminal
+
+    def isatty(self) -> bool:
+        return self._is_terminal
+
+
+def test_standard_input_is_read_once_and_not_from_a_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = tmp_path / "none"
+    content = written(tmp_path / "a.data", 5).read_bytes()
+    other = written(tmp_path / "b.data", 6)
+    monkeypatch.setattr("sys.stdin", Piped(content, is_terminal=False))
+    with pytest.raises(UsageError, match="read only once"):
+        load("-", store, "other=-")
+    load("-", store, str(other))
+    with pytest.raises(FormatError, match="standard input: empty file"):
+        load("-", store)
+    monkeypatch.setattr("sys.stdin", Piped(content, is_terminal=True))
+    with pytest.raises(UsageError, match=r"nothing is piped into it: perf record -o - CMD \| slotscope report -"):
+        load("-", store)
+    monkeypatch.setattr("sys.stdin", None)
+    with pytest.raises(UsageError, match="nothing is piped into it"):
+        load("-", store)

@@ -98,8 +98,17 @@ def test_file_whose_name_looks_like_a_label() -> None:
 def test_recording_directory_is_one_recording() -> None:
     Path("perf.dir").mkdir()
     for name in ("data", "data.0", "data.1"):
-        Path("perf.dir", name).write_text("x")
+        Path("perf.dir", name).write_text("PERFILE2")
     assert resolve("perf.dir", None).files == (Path("perf.dir"),)
+    Path("perf.dir", "data").write_text("numbers")
+    assert [path.name for path in resolve("perf.dir", None).files] == ["data", "data.0", "data.1"]
+
+
+def test_standard_input(store: Store) -> None:
+    assert resolve("-", store) == resolve("-", None) == Selection("stdin", (), (Path("-"),))
+    assert resolve("new=-", None) == Selection("new", (), (Path("-"),))
+    Path("-").write_text("a file of that name")
+    assert resolve("file:-", None).files == resolve("./-", None).files == (Path("-").absolute(),)
 
 
 def test_name_of_a_variant_and_of_a_file_is_ambiguous(store: Store) -> None:
