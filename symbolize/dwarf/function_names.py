@@ -26,6 +26,7 @@ from symbolize.dwarf.constants import (
     DW_TAG_union_type,
 )
 from symbolize.dwarf.leb128 import read_unsigned
+from symbolize.dwarf.unit_outline import sibling
 from symbolize.dwarf.unit_reader import OpenUnit, UnitReader
 from symbolize.dwarf.unit_root import MALFORMED
 
@@ -33,6 +34,8 @@ from symbolize.dwarf.unit_root import MALFORMED
 LONGEST_REFERENCE_CHAIN = 16
 ANONYMOUS_NAMESPACE = "(anonymous namespace)"
 ANONYMOUS_TYPE = "{unnamed}"
+# Names that are looked up one by one in a unit, before all of its scopes are noted.
+WALKS_BEFORE_ALL = 16
 LINE_TABLES_ONLY_OPTION = " -g1"
 NAMED_SCOPES = frozenset(
     {
@@ -67,6 +70,7 @@ class FunctionNames:
         self._reader = reader
         self._names: dict[int, DieName] = {}
         self._parents: dict[int, dict[int, int]] = {}
+        self._walks: dict[int, int] = {}
 
     def name(self, die: int) -> DieName:
         """Name of the function at offset ``die`` of .debug_info; NAMELESS when it has none or cannot be read."""
@@ -113,18 +117,32 @@ class FunctionNames:
 
     def _scope_names(self, row: int, unit: OpenUnit, die: int) -> list[str]:
         """Names of the namespaces, types and functions around a DIE, outermost first."""
-        parents = self._parents.get(row)
-        if parents is None:
-            parents = self._parents[row] = _find_parents(unit)
         names: list[str] = []
-        position = parents.get(die - unit.root.header.offset, 0)
-        while position in parents:
+        for position in self._scopes(row, unit, die - unit.root.header.offset):
             entry, _ = unit.entry(position)
             if entry.tag in NAMED_SCOPES:
                 name = self._scope_name(unit.root.header.offset + position)
                 names.append(name or (ANONYMOUS_NAMESPACE if entry.tag == DW_TAG_namespace else ANONYMOUS_TYPE))
+        return names
+
+    def _scopes(self, row: int, unit: OpenUnit, target: int) -> list[int]:
+        """Positions of the DIEs around the one at ``target``, outermost first.
+
+        Most units are asked for few such names, where their compiler wrote DW_AT_sibling a walk that looks for one DIE reads
+        next to nothing; after some of them all are noted.
+        """
+        self._walks[row] = self._walks.get(row, 0) + 1
+        if row not in self._parents and self._walks[row] <= WALKS_BEFORE_ALL:
+            return _find_scopes(unit, target)
+        if row not in self._parents:
+            self._parents[row] = _find_parents(unit)
+        parents = self._parents[row]
+        scopes: list[int] = []
+        position = parents.get(target, 0)
+        while position in parents:
+            scopes.append(position)
             position = parents[position]
-        return names[::-1]
+        return scopes[::-1]
 
     def _scope_name(self, die: int) -> str:
         """Bare name of a namespace, type or function, through the DIEs that it refers to; "" = none."""
@@ -146,6 +164,33 @@ def _text(unit: OpenUnit, forms: dict[int, int], attribute: int, value: int) -> 
     if attribute not in forms:
         return ""
     return unit.root.string(forms[attribute], value, unit.data).decode("utf-8", "replace")
+
+
+def _find_scopes(unit: OpenUnit, target: int) -> list[int]:
+    """Positions of the DIEs around the one at ``target``, outermost first, empty when there is none there.  What DW_AT_sibling
+    tells to lie before the target is passed over."""
+    data = unit.data
+    position = unit.root.header.first_die - unit.root.header.offset
+    around: list[int] = []
+    while position < target:
+        die = position
+        code, position = read_unsigned(data, position)
+        if code == 0:
+            if not around:
+                break
+            around.pop()
+            continue
+        entry = unit.abbreviations[code]
+        position = entry.shape.skip(data, position)
+        if not entry.has_children:
+            continue
+        if entry.shape.sibling_from_end:
+            behind = sibling(data, position, entry.shape.sibling_from_end)
+            if position <= behind <= target:
+                position = behind
+                continue
+        around.append(die)
+    return around if position == target else []
 
 
 def _find_parents(unit: OpenUnit) -> dict[int, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 
 from symbolize.dwarf.abbreviations import Abbreviation
@@ -35,7 +36,7 @@ class InlineChains:
         self._ranges = RangeReader(unit.root)
 
     def add_function(self, die: int, addresses: Sequence[int]) -> None:
-        """Looks into the function at offset ``die`` of .debug_info, which covers ``addresses``.
+        """Looks into the function at offset ``die`` of .debug_info, which covers ``addresses`` (ascending).
 
         Only calls that cover one of them are entered; other bodies are stepped over where the compiler wrote DW_AT_sibling.
         Functions inside the function, methods of its local classes, are not part of it.  Raises one of MALFORMED.
@@ -77,8 +78,13 @@ class InlineChains:
                 node, hits = inner, inner_hits
 
     def _covered(self, entry: Abbreviation, row: Row, addresses: Sequence[int]) -> Sequence[int]:
-        ranges = scope_ranges(self._unit.root, self._ranges, entry.shape.forms, row)
-        return [address for address in addresses if any(low <= address < high for low, high in ranges)]
+        """Those of ``addresses`` that the DIE covers; both ascending."""
+        found: list[int] = []
+        first, last = addresses[0], addresses[-1]
+        for low, high in scope_ranges(self._unit.root, self._ranges, entry.shape.forms, row):
+            if low <= last and first < high:
+                found += addresses[bisect_left(addresses, low) : bisect_left(addresses, high)]
+        return found if len(found) < 2 else sorted(set(found))
 
     def _add_call(self, entry: Abbreviation, row: Row, start: int, parent: int, addresses: Sequence[int]) -> int:
         root = self._unit.root

@@ -11,6 +11,7 @@ from profiler.model.symbols import NameSource
 from support.dwarf_bytes import abbreviation, sections, unit_4
 from support.elf_programs import compile_program, load_image
 from symbolize.dwarf import constants as dw
+from symbolize.dwarf import function_names
 from symbolize.dwarf.function_names import NAMELESS, DieName, FunctionNames
 from symbolize.dwarf.inline_chains import InlineChains
 from symbolize.dwarf.sections import read_sections
@@ -95,3 +96,16 @@ def test_damaged_string_offset_gives_no_name(offset: int) -> None:
     info = unit_4(b"\1\2" + struct.pack("<I", offset) + b"\0")
     names = FunctionNames(UnitReader(sections(info=info, abbrev=abbrev, strings=b"abcd")))
     assert names.name(12) == NAMELESS
+
+
+@pytest.mark.parametrize("flags", [["-O1", "-g"], ["-O1", "-g", "-gdwarf-4"], ["-O0", "-g"]])
+def test_scopes_are_the_same_looked_up_one_by_one_and_noted_all_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flags: list[str]
+) -> None:
+    program = compile_program(tmp_path, "names.cpp", SOURCE, flags)
+    found = []
+    for walks in (0, 3, 1000):
+        monkeypatch.setattr(function_names, "WALKS_BEFORE_ALL", walks)
+        found.append(names_of(program))
+    assert "outer::(anonymous namespace)::Hidden::twice" in {each.name for each in found[0]}
+    assert found[1:] == found[:1] * 2
