@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from symbolize.dwarf.attributes import AttributeSpec, Row, RowReader, Skipper, row_reader, skipper
+from symbolize.dwarf.attributes import AttributeSpec, Row, RowReader, Skipper, row_reader, skipper, with_wide_forms
 from symbolize.dwarf.constants import (
     FIXED_FORM_SIZES,
+    WIDE_FORM,
     DW_AT_abstract_origin,
     DW_AT_call_column,
     DW_AT_call_file,
@@ -86,7 +87,7 @@ class Shape:
     def __init__(self, specs: tuple[AttributeSpec, ...], skipper: Skipper) -> None:
         self.specs = specs
         self.fixed_size, self.skip = skipper
-        self.forms = {attribute: form for attribute, form, _ in specs}
+        self.forms = {attribute: form & ~WIDE_FORM for attribute, form, _ in specs}
         self.sibling_from_end = _sibling_from_end(specs) if DW_AT_sibling in self.forms else 0
         self.has_code = DW_AT_ranges in self.forms or (DW_AT_low_pc in self.forms and DW_AT_high_pc in self.forms)
         # Few lists are ever read, so readers are made on demand.
@@ -120,14 +121,27 @@ class Abbreviation:
 
 
 class AbbreviationReader:
-    """Reads tables of .debug_abbrev on demand and keeps them."""
+    """Reads tables of .debug_abbrev on demand and keeps them.
 
-    def __init__(self, section: bytes) -> None:
+    ``wide``: the forms that take 8 bytes instead of 4 in the units that use the tables (``UnitHeader.wide_forms``).
+    """
+
+    def __init__(self, section: bytes, wide: frozenset[int] = frozenset()) -> None:
         self._section = section
+        self._wide = wide
+        self._others: dict[frozenset[int], AbbreviationReader] = {}
         self._tables: dict[int, dict[int, Abbreviation]] = {}
         self._abbreviations: dict[bytes, Abbreviation] = {}
         self._shapes: dict[bytes, Shape] = {}
         self._skippers: dict[tuple[int, ...], Skipper] = {}
+
+    def for_forms(self, wide: frozenset[int]) -> AbbreviationReader:
+        """The reader of the same section for other ``wide`` forms."""
+        if wide == self._wide:
+            return self
+        if wide not in self._others:
+            self._others[wide] = AbbreviationReader(self._section, wide)
+        return self._others[wide]
 
     def table(self, offset: int) -> dict[int, Abbreviation]:
         """All abbreviations of the table at ``offset`` by code.  IndexError or ValueError when it is damaged."""
@@ -176,6 +190,8 @@ class AbbreviationReader:
 
     def _make_shape(self, encoded: bytes) -> Shape:
         specs, _ = _parse_list(encoded, 0)
+        if self._wide:
+            specs = with_wide_forms(specs, self._wide)
         forms = tuple([form for _, form, _ in specs])
         found = self._skippers.get(forms)
         if found is None:

@@ -16,6 +16,7 @@ from symbolize.dwarf.constants import (
     BLOCK_FORMS,
     FIXED_FORM_SIZES,
     LEB128_FORMS,
+    WIDE_FORM,
     DW_FORM_implicit_const,
     DW_FORM_indirect,
     DW_FORM_sdata,
@@ -28,7 +29,7 @@ Row = tuple[int, ...]
 RowReader = Callable[[bytes, int], tuple[Row, int]]
 # (bytes of all attributes or -1 when they vary, function that gives the position behind them)
 Skipper = tuple[int, Callable[[bytes, int], int]]
-# (attribute, form, value of DW_FORM_implicit_const): one pair of an abbreviation
+# (attribute, form or WIDE_FORM | form, value of DW_FORM_implicit_const): one pair of an abbreviation
 AttributeSpec = tuple[int, int, int]
 STRUCT_CODES = {0: "", 1: "B", 2: "H", 4: "I", 8: "Q"}
 
@@ -62,7 +63,7 @@ def read_value(data: bytes, position: int, spec: AttributeSpec) -> tuple[int, in
             raise ValueError("form cannot be indirect")
     step = _step(form, constant, 0)
     value, position = _read_step(data, position, step)
-    return form, value, position
+    return form & ~WIDE_FORM, value, position
 
 
 def _step(form: int, constant: int, slot: int) -> Step:
@@ -110,6 +111,11 @@ def _block_end(data: bytes, position: int, length_bytes: int) -> int:
         return end + int.from_bytes(data[position:end], "little")
     size, position = read_unsigned(data, position)
     return position + size
+
+
+def with_wide_forms(specs: tuple[AttributeSpec, ...], wide: frozenset[int]) -> tuple[AttributeSpec, ...]:
+    """``specs`` with the forms of ``wide`` marked as taking 8 bytes."""
+    return tuple([(attribute, WIDE_FORM | form if form in wide else form, value) for attribute, form, value in specs])
 
 
 def skipper(specs: tuple[AttributeSpec, ...]) -> Skipper:

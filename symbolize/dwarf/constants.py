@@ -140,6 +140,21 @@ FIXED_FORM_SIZES = {
     DW_FORM_GNU_ref_alt: 4,
     DW_FORM_GNU_strp_alt: 4,
 }
+# A form with this bit takes 8 bytes where it usually takes 4: offsets in 64-bit DWARF, DW_FORM_ref_addr in version 2.
+WIDE_FORM = 1 << 16
+WIDE_REFERENCES = frozenset({DW_FORM_ref_addr})
+OFFSET_FORMS = frozenset(
+    {
+        DW_FORM_strp,
+        DW_FORM_line_strp,
+        DW_FORM_strp_sup,
+        DW_FORM_sec_offset,
+        DW_FORM_ref_addr,
+        DW_FORM_GNU_ref_alt,
+        DW_FORM_GNU_strp_alt,
+    }
+)
+FIXED_FORM_SIZES |= {WIDE_FORM | form: 8 for form in OFFSET_FORMS}
 LEB128_FORMS = frozenset(
     {
         DW_FORM_udata,

@@ -107,7 +107,9 @@ class DebugInfo:
             lines = self._lines(known, row, header, addresses) if header is not None else None
         except MALFORMED:
             is_damaged = True
-        return UnitAnswers(addresses, chains, lines, header.file_names if header is not None else (), is_damaged)
+        # The program itself may define more files than its header.
+        file_names = lines.file_names if lines is not None else header.file_names if header is not None else ()
+        return UnitAnswers(addresses, chains, lines, file_names, is_damaged)
 
     def _chains(self, known: SourceMap, row: int, addresses: UInt64Column, function: Int32Column) -> InlineChains | None:
         # With overlapping units, the function may be described by another unit than the one that covers the address.

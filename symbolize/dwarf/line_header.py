@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from symbolize.dwarf.attributes import AttributeSpec, RowReader, row_reader
-from symbolize.dwarf.constants import DW_LNCT_directory_index, DW_LNCT_path
+from symbolize.dwarf.attributes import AttributeSpec, RowReader, row_reader, with_wide_forms
+from symbolize.dwarf.constants import OFFSET_FORMS, DW_LNCT_directory_index, DW_LNCT_path
 from symbolize.dwarf.leb128 import read_unsigned
 from symbolize.dwarf.unit_root import UnitRoot
+from symbolize.dwarf.units import FORMAT_64_BIT, NO_FORMS
 
 OPCODES = 256
 
@@ -19,7 +21,7 @@ class LineHeader:
     """``data``: the program's unit in .debug_line from its length field on; the program is ``data[program_start:]``.
 
     ``operand_counts[opcode]``: operands of a standard opcode.  ``file_names``: paths by the number that the program uses;
-    number 0 does not exist before version 5.
+    number 0 does not exist before version 5.  ``directories``: by number.
     """
 
     data: bytes
@@ -30,23 +32,28 @@ class LineHeader:
     opcode_base: int
     operand_counts: bytes
     file_names: tuple[str, ...]
+    directories: tuple[str, ...] = ()
 
 
 def read_line_header(root: UnitRoot) -> LineHeader:
-    """The header of the unit's line program; raises one of MALFORMED when damaged or not 32-bit version 2 to 5."""
+    """The header of the unit's line program; raises one of MALFORMED when damaged or not of version 2 to 5."""
     offset = root.line_offset
     section = root.sections.line
     (length,) = struct.unpack_from("<I", section, offset)
-    end = offset + 4 + length
+    is_wide, position = length == FORMAT_64_BIT, 4
+    if is_wide:
+        (length,) = struct.unpack_from("<Q", section, offset + 4)
+        position = 12
+    end = offset + position + length
     if end > len(section):
         raise ValueError("line program longer than .debug_line")
     data = bytes(section[offset:end])
-    (version,) = struct.unpack_from("<H", data, 4)
+    (version,) = struct.unpack_from("<H", data, position)
     if not 2 <= version <= 5:
         raise ValueError(f"line program of version {version}")
-    position = 8 if version >= 5 else 6
-    (header_length,) = struct.unpack_from("<I", data, position)
-    position += 4
+    position += 4 if version >= 5 else 2
+    (header_length,) = struct.unpack_from("<Q" if is_wide else "<I", data, position)
+    position += 8 if is_wide else 4
     program_start = position + header_length
     minimum_instruction_length = data[position]
     position += 2 if version >= 4 else 1  # maximum_operations_per_instruction: no VLIW here
@@ -56,13 +63,35 @@ def read_line_header(root: UnitRoot) -> LineHeader:
     if line_range == 0 or opcode_base == 0 or program_start > len(data):
         raise ValueError("impossible line program header")
     position += opcode_base - 1
-    files = _version_5_files(root, data, position) if version >= 5 else _version_4_files(root, data, position)
+    wide = OFFSET_FORMS if is_wide else NO_FORMS
+    directories, files = (
+        _version_5_files(root, data, position, wide) if version >= 5 else _version_4_files(root, data, position)
+    )
     return LineHeader(
-        data, program_start, minimum_instruction_length, line_base, line_range, opcode_base, operand_counts, files
+        data=data,
+        program_start=program_start,
+        minimum_instruction_length=minimum_instruction_length,
+        line_base=line_base,
+        line_range=line_range,
+        opcode_base=opcode_base,
+        operand_counts=operand_counts,
+        file_names=files,
+        directories=directories,
     )
 
 
-def _version_4_files(root: UnitRoot, data: bytes, position: int) -> tuple[str, ...]:
+def defined_file(header: LineHeader, position: int) -> str:
+    """Path of a file that the program itself defines (DW_LNE_define_file, before version 5); its operands are at
+    ``position``."""
+    end = header.data.index(0, position)
+    directory, _ = read_unsigned(header.data, end + 1)
+    return _join(header.directories, directory, _text(header.data[position:end]))
+
+
+FileTable = tuple[tuple[str, ...], tuple[str, ...]]  # (directories, paths of files), both by number
+
+
+def _version_4_files(root: UnitRoot, data: bytes, position: int) -> FileTable:
     """Directories and files are counted from 1; directory 0 is the compilation directory."""
     directories = [root.compilation_directory]
     while data[position]:
@@ -78,18 +107,18 @@ def _version_4_files(root: UnitRoot, data: bytes, position: int) -> tuple[str, .
         for _ in ("modification time", "length"):
             _, position = read_unsigned(data, position)
         names.append(_join(directories, directory, name))
-    return tuple(names)
+    return tuple(directories), tuple(names)
 
 
-def _version_5_files(root: UnitRoot, data: bytes, position: int) -> tuple[str, ...]:
+def _version_5_files(root: UnitRoot, data: bytes, position: int, wide: frozenset[int]) -> FileTable:
     """Directories and files are counted from 0; entry 0 is the compilation directory and the primary source file."""
-    directories_read, position = _version_5_entries(root, data, position)
+    directories_read, position = _version_5_entries(root, data, position, wide)
     directories = [name for name, _ in directories_read] or [root.compilation_directory]
-    files, _ = _version_5_entries(root, data, position)
-    return tuple(_join(directories, directory, name) for name, directory in files)
+    files, _ = _version_5_entries(root, data, position, wide)
+    return tuple(directories), tuple(_join(directories, directory, name) for name, directory in files)
 
 
-def _version_5_entries(root: UnitRoot, data: bytes, position: int) -> tuple[list[tuple[str, int]], int]:
+def _version_5_entries(root: UnitRoot, data: bytes, position: int, wide: frozenset[int]) -> tuple[list[tuple[str, int]], int]:
     """((path, directory number) per entry, position behind)."""
     format_count = data[position]
     position += 1
@@ -101,7 +130,7 @@ def _version_5_entries(root: UnitRoot, data: bytes, position: int) -> tuple[list
     count, position = read_unsigned(data, position)
     if count > len(data):
         raise ValueError("more files than the line program can hold")
-    read_entry = _entry_reader(tuple(formats))
+    read_entry = _entry_reader(with_wide_forms(tuple(formats), wide))
     path_form = {content: form for content, form, _ in formats}.get(DW_LNCT_path, 0)
     entries = []
     for _ in range(count if path_form else 0):
@@ -115,7 +144,7 @@ def _entry_reader(formats: tuple[AttributeSpec, ...]) -> RowReader:
     return row_reader(formats, (DW_LNCT_path, DW_LNCT_directory_index))
 
 
-def _join(directories: list[str], directory: int, name: str) -> str:
+def _join(directories: Sequence[str], directory: int, name: str) -> str:
     if name.startswith("/") or not 0 <= directory < len(directories):
         return name
     path = directories[directory]

@@ -23,7 +23,7 @@ from symbolize.dwarf.constants import (
     DW_LNS_set_file,
 )
 from symbolize.dwarf.leb128 import read_signed, read_unsigned, skip_number
-from symbolize.dwarf.line_header import OPCODES, LineHeader
+from symbolize.dwarf.line_header import OPCODES, LineHeader, defined_file
 from symbolize.dwarf.sections import DwarfSections, in_text
 
 NO_FILE = -1
@@ -47,29 +47,35 @@ class LineTable:
 
 def run_line_program(header: LineHeader, sections: DwarfSections) -> LineTable:
     """All sequences of code that is in the file.  Raises one of MALFORMED when the program is damaged."""
-    rows, ends = _run(header, header.program_start, len(header.data), NO_ADDRESS_LIMIT)
-    return _sorted_table(rows, ends, header, sections)
+    defined: list[str] = []
+    rows, ends = _run(header, header.program_start, len(header.data), NO_ADDRESS_LIMIT, defined)
+    return _sorted_table(rows, ends, (*header.file_names, *defined), sections)
 
 
 def run_sequences(header: LineHeader, sections: DwarfSections, spans: Sequence[tuple[int, int, int]]) -> LineTable:
     """Parts of the program: (position of a sequence, position behind it, the last address that is asked for in it).
 
-    ValueError when a sequence does not end where it should.
+    ValueError when a sequence does not end where it should, or uses files that the program itself defines.
     """
     rows: list[int] = []
     ends: list[int] = []
+    defined: list[str] = []
     for begin, end, last_address in spans:
-        more_rows, more_ends = _run(header, begin, end, last_address)
+        more_rows, more_ends = _run(header, begin, end, last_address, defined)
         if len(more_ends) != 1 or 4 * more_ends[0] != len(more_rows):
             raise ValueError("line sequence without its end")
         rows += more_rows
         ends.append(len(rows) // 4)
-    return _sorted_table(rows, ends, header, sections)
+    table = _sorted_table(rows, ends, header.file_names, sections)
+    if defined or np.any((table.file == NO_FILE) & (table.line > 0)):
+        raise ValueError("files defined inside the line program")
+    return table
 
 
-def _run(header: LineHeader, position: int, end: int, last_address: int) -> tuple[list[int], list[int]]:
+def _run(header: LineHeader, position: int, end: int, last_address: int, defined: list[str]) -> tuple[list[int], list[int]]:
     """The state machine, with op_index 0: (address, file, line, column of all rows one behind the other, number of rows at the
-    end of each sequence).  A row beyond ``last_address`` ends the run and counts as the end of its sequence."""
+    end of each sequence).  A row beyond ``last_address`` ends the run and counts as the end of its sequence.  Files that
+    the program defines are added to ``defined``."""
     data = header.data
     base = header.opcode_base
     advance, step = _special_opcodes(base, header.line_base, header.line_range, header.minimum_instruction_length)
@@ -91,7 +97,12 @@ def _run(header: LineHeader, position: int, end: int, last_address: int) -> tupl
             delta = data[position]
             position += 1
             if delta >= 0x80:
-                delta, position = read_signed(data, position - 1)
+                second = data[position]
+                if second < 0x80:
+                    delta += (second << 7) - (0x80 if second < 0x40 else 0x4080)
+                    position += 1
+                else:
+                    delta, position = read_signed(data, position - 1)
             elif delta >= 0x40:
                 delta -= 0x80
             line += delta
@@ -101,11 +112,16 @@ def _run(header: LineHeader, position: int, end: int, last_address: int) -> tupl
             if column >= 0x80:
                 column, position = read_unsigned(data, position - 1)
         elif code == DW_LNS_set_file:
-            file, position = read_unsigned(data, position)
+            file = data[position]
+            position += 1
+            if file >= 0x80:
+                file, position = read_unsigned(data, position - 1)
         elif code == DW_LNS_copy:
             add_row((address, file, line, column))
         elif code == 0:
             size, position = read_unsigned(data, position)
+            if size and data[position] == DW_LNE_define_file:
+                defined.append(defined_file(header, position + 1))
             address, is_end = _extended(data, position, size, address)
             position += size
             if is_end:
@@ -129,8 +145,6 @@ def _extended(data: bytes, position: int, size: int, address: int) -> tuple[int,
     opcode = data[position] if size else 0
     if opcode == DW_LNE_set_address and size == 9:
         return int.from_bytes(data[position + 1 : position + 9], "little"), False
-    if opcode == DW_LNE_define_file:
-        raise ValueError("files defined inside a line program are not supported")
     return address, opcode == DW_LNE_end_sequence
 
 
@@ -147,7 +161,7 @@ def _rare(header: LineHeader, code: int, position: int, address: int) -> tuple[i
     return address, position
 
 
-def _sorted_table(rows: list[int], ends: list[int], header: LineHeader, sections: DwarfSections) -> LineTable:
+def _sorted_table(rows: list[int], ends: list[int], file_names: tuple[str, ...], sections: DwarfSections) -> LineTable:
     count = ends[-1] if ends else 0  # rows behind the last end of a sequence have no upper bound
     table = _unsigned(rows[: 4 * count]).reshape(-1, 4)
     table = table[_chosen_rows(table[:, 0], np.array(ends, np.int64), sections)]
@@ -156,10 +170,10 @@ def _sorted_table(rows: list[int], ends: list[int], header: LineHeader, sections
     address, file, line, column = np.ascontiguousarray(table.T)
     return LineTable(
         address=address,
-        file=np.where(file < len(header.file_names), file.astype(np.int64), NO_FILE).astype(np.int32),
+        file=np.where(file < len(file_names), file.astype(np.int64), NO_FILE).astype(np.int32),
         line=np.where(line <= LARGEST_NUMBER, line, 0).astype(np.int32),
         column=np.where(column <= LARGEST_NUMBER, column, 0).astype(np.int32),
-        file_names=header.file_names,
+        file_names=file_names,
     )
 
 

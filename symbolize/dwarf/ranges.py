@@ -68,8 +68,7 @@ class RangeReader:
         if form != DW_FORM_rnglistx:
             return value
         base = self._root.range_lists_base
-        (offset,) = struct.unpack_from("<I", self._root.sections.rnglists, base + 4 * value)
-        return base + int(offset)
+        return base + self._root.offset_at(self._root.sections.rnglists, base, value)
 
     def _version_4_list(self, offset: int) -> list[Range]:
         section = self._root.sections.ranges

@@ -45,7 +45,7 @@ class SplitUnits:
                 header, abbreviations = found
                 root = _joined(skeleton, read_root(sections, abbreviations, header))
                 data = bytes(sections.info[header.offset : header.end])
-                return root, data, abbreviations.table(header.abbrev_offset)
+                return root, data, abbreviations.for_forms(header.wide_forms).table(header.abbrev_offset)
         return None
 
     def _candidates(self, skeleton: UnitRoot, unit_id: int) -> Iterator[DwarfSections]:

@@ -24,7 +24,7 @@ _DESCRIBING_TAGS = frozenset({DW_TAG_formal_parameter, DW_TAG_base_type, DW_TAG_
 @dataclass(frozen=True, slots=True)
 class UnitFacts:
     """``is_full``: the unit describes types, parameters or namespaces; False for line tables only (``-g1`` of C compilers,
-    ``line-tables-only`` of rustc)."""
+    ``line-tables-only`` of rustc).  Compilers split only what is full (.dwo)."""
 
     directory: str
     producer: str
@@ -45,8 +45,9 @@ def unit_facts(image: ElfImage) -> Iterator[UnitFacts]:
     for header in itertools.islice(headers, _UNIT_LIMIT):
         try:
             root = read_root(sections, abbreviations, header)
-            tags = {entry.tag for entry in abbreviations.table(header.abbrev_offset).values()}
-            facts = UnitFacts(root.compilation_directory, root.producer, bool(tags & _DESCRIBING_TAGS))
+            tags = {entry.tag for entry in abbreviations.for_forms(header.wide_forms).table(header.abbrev_offset).values()}
+            is_full = root.is_skeleton or bool(tags & _DESCRIBING_TAGS)
+            facts = UnitFacts(root.compilation_directory, root.producer, is_full)
         except MALFORMED:
             continue
         yield facts

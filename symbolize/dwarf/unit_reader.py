@@ -80,7 +80,7 @@ class UnitReader:
             return OpenUnit(_numbered_from(other, row + 1 << SPLIT_DIES_SHIFT), data, abbreviations)
         header = self.units[row]
         data = bytes(self.sections.info[header.offset : header.end])
-        return OpenUnit(root, data, self.abbreviations.table(header.abbrev_offset))
+        return OpenUnit(root, data, self.abbreviations.for_forms(header.wide_forms).table(header.abbrev_offset))
 
     def row_of(self, die: int) -> int:
         """Row of the unit that contains the DIE of a number; KeyError when none does."""

@@ -45,9 +45,11 @@ from symbolize.dwarf.units import UnitHeader
 MALFORMED = (IndexError, KeyError, ValueError, OverflowError, struct.error)
 ROOT_BYTES = 512
 # Without a base attribute, indices count from behind the header of the first table of the section.
-DEFAULT_STRING_OFFSETS_BASE = 8
-DEFAULT_ADDRESS_BASE = 8
-DEFAULT_RANGE_LISTS_BASE = 12
+DEFAULT_BASES = {
+    DW_AT_str_offsets_base: (8, 16),
+    DW_AT_addr_base: (8, 16),
+    DW_AT_rnglists_base: (12, 20),
+}  # in 32-bit and 64-bit DWARF
 # DIEs of other files have numbers too: see ``UnitReader``.
 SUPPLEMENTARY_DIES = 1 << 40
 NO_ATTRIBUTE = (0, 0)
@@ -84,9 +86,14 @@ class UnitRoot:
         if form in SUPPLEMENTARY_STRING_FORMS:
             return read_string(sections.supplementary_strings, value)
         if form in INDEXED_STRING_FORMS:
-            (offset,) = struct.unpack_from("<I", sections.string_offsets, self.string_offsets_base + 4 * value)
-            return read_string(sections.strings, offset)
+            return read_string(sections.strings, self.offset_at(sections.string_offsets, self.string_offsets_base, value))
         raise ValueError(f"form 0x{form:x} is not a string that can be read")
+
+    def offset_at(self, section: memoryview | bytes, base: int, index: int) -> int:
+        """Element of a table of offsets; struct.error outside of the section."""
+        size = self.header.offset_bytes
+        (offset,) = struct.unpack_from("<Q" if size == 8 else "<I", section, base + size * index)
+        return int(offset)
 
     def address(self, form: int, value: int) -> int:
         """The link address of an address attribute."""
@@ -155,8 +162,10 @@ class UnitRoot:
     def split_id(self) -> int | None:
         """What the skeleton has in common with the unit in the other file; None when it is not stated."""
         if self.header.version >= 5:
-            has_id = self.header.unit_type in (DW_UT_skeleton, DW_UT_split_compile) and len(self.head) >= 20
-            return int.from_bytes(self.head[12:20], "little") if has_id else None
+            if self.header.unit_type not in (DW_UT_skeleton, DW_UT_split_compile):
+                return None
+            end = self.header.first_die - self.header.offset
+            return int.from_bytes(self.head[end - 8 : end], "little")
         return self.attributes[DW_AT_GNU_dwo_id][1] if DW_AT_GNU_dwo_id in self.attributes else None
 
     @property
@@ -183,7 +192,7 @@ def read_root(sections: DwarfSections, abbreviations: AbbreviationReader, header
 
 def _parse_root(sections: DwarfSections, abbreviations: AbbreviationReader, header: UnitHeader, head: bytes) -> UnitRoot:
     code, position = read_unsigned(head, header.first_die - header.offset)
-    abbreviation = abbreviations.entry(header.abbrev_offset, code)
+    abbreviation = abbreviations.for_forms(header.wide_forms).entry(header.abbrev_offset, code)
     attributes, _ = read_attributes(head, position, abbreviation.shape.specs)
     return UnitRoot(
         header=header,
@@ -191,21 +200,23 @@ def _parse_root(sections: DwarfSections, abbreviations: AbbreviationReader, head
         head=head,
         attributes=attributes,
         has_children=abbreviation.has_children,
-        string_offsets_base=_base(header, attributes, DW_AT_str_offsets_base, DEFAULT_STRING_OFFSETS_BASE),
+        string_offsets_base=_base(header, attributes, DW_AT_str_offsets_base),
         address_base=_address_base(header, attributes),
-        range_lists_base=attributes.get(DW_AT_rnglists_base, (0, DEFAULT_RANGE_LISTS_BASE))[1],
+        range_lists_base=_base(header, attributes, DW_AT_rnglists_base),
     )
 
 
 def _address_base(header: UnitHeader, attributes: Attributes) -> int:
     if DW_AT_GNU_addr_base in attributes:
         return attributes[DW_AT_GNU_addr_base][1]
-    return _base(header, attributes, DW_AT_addr_base, DEFAULT_ADDRESS_BASE)
+    return _base(header, attributes, DW_AT_addr_base)
 
 
-def _base(header: UnitHeader, attributes: Attributes, attribute: int, default: int) -> int:
+def _base(header: UnitHeader, attributes: Attributes, attribute: int) -> int:
     """Before version 5 the tables have no headers."""
-    return attributes.get(attribute, (0, default if header.version >= 5 else 0))[1]
+    if attribute in attributes:
+        return attributes[attribute][1]
+    return DEFAULT_BASES[attribute][header.offset_bytes == 8] if header.version >= 5 else 0
 
 
 def read_attributes(data: bytes, position: int, specs: tuple[AttributeSpec, ...]) -> tuple[Attributes, int]:

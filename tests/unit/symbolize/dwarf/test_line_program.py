@@ -176,3 +176,29 @@ def test_a_part_that_is_no_sequence_is_an_error() -> None:
 def test_a_program_that_does_not_begin_with_an_address_is_not_cut() -> None:
     header, _ = header_of(bytes([dw.DW_LNS_copy]) + program_of((0x1000, 3)))
     assert find_sequences(header) is None
+
+
+def test_files_defined_inside_the_program_are_numbered_on() -> None:
+    """DW_LNE_define_file: name, directory, time, length, as in the header (DWARF 4, section 6.2.5.3)."""
+    operands = b"late.c\0" + bytes([1, 0, 0])
+    define = b"\0" + uleb(1 + len(operands)) + bytes([dw.DW_LNE_define_file]) + operands
+    program = (
+        *(set_address(0x1000), bytes([dw.DW_LNS_copy, dw.DW_LNS_advance_pc, 8]), END_SEQUENCE),
+        *(define, set_address(0x1010), bytes([dw.DW_LNS_set_file, 2, dw.DW_LNS_copy, dw.DW_LNS_advance_pc, 8]), END_SEQUENCE),
+    )
+    found = rows(run(line_unit_4([b"a.c"], b"".join(program), [b"sub"])))
+    assert found == [
+        (0x1000, "/build/sub/a.c", 1, 0),
+        (0x1008, "", 0, 0),
+        (0x1010, "/build/sub/late.c", 1, 0),
+        (0x1018, "", 0, 0),
+    ]
+
+
+def test_a_part_of_a_program_that_uses_files_of_another_part_is_refused() -> None:
+    """The caller runs the whole program then."""
+    program = set_address(0x1000) + bytes([dw.DW_LNS_set_file, 2, dw.DW_LNS_copy, dw.DW_LNS_advance_pc, 8]) + END_SEQUENCE
+    contents = sections(info=INFO, abbrev=ABBREV, line=line_unit_4([b"a.c"], program))
+    header = read_line_header(UnitReader(contents).root(0))
+    with pytest.raises(ValueError, match="defined inside"):
+        run_sequences(header, contents, [(header.program_start, len(header.data), 0x1004)])
