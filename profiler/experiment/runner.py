@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,33 +17,59 @@ from profiler.experiment.preparation import Preparation, prepare
 from profiler.experiment.progress import FinishedRun, RecordProgress, SessionSummary
 from profiler.experiment.schedule import Schedule, ScheduledRun, make_schedule
 from profiler.model.capture import Capture
-from profiler.model.run import RunMode
-from profiler.store.records import SessionStart, SessionState
+from profiler.model.run import RunMode, RunOutcome
+from profiler.store.records import SessionStart, SessionState, StoredRun
 from profiler.store.store import Store
 from symbolize.locate import Locator
 
 ExecutorFactory = Callable[[Preparation, Path, Locator], Executor]
+_Key = tuple[str, RunMode, int]
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSetup:
+    """``resumed``: the session that is taken up again, "" = a new one.  ``documents``: (name, content) of files kept beside the
+    captures, written before the first run of a new session."""
+
+    resumed: str = ""
+    documents: tuple[tuple[str, bytes], ...] = ()
 
 
 def record_session(
-    plan: RecordPlan, store: Store, progress: RecordProgress, make_executor: ExecutorFactory = ProcessExecutor
+    plan: RecordPlan,
+    store: Store,
+    progress: RecordProgress,
+    make_executor: ExecutorFactory = ProcessExecutor,
+    setup: SessionSetup = SessionSetup(),
 ) -> SessionSummary:
     """Carries the plan out: warm-up runs, then round by round; every run is in the store before the next one begins.
 
-    A session stops when the first run of an arm fails (its metric and the phase included), on an error, and on Ctrl-C: the
-    runs so far are kept, the session is marked as interrupted, and the exception passes on.  Later failures only mark their
-    run.  ``CaptureError`` also when every run of an arm failed.
+    Runs that failed are made again at the end of their round while the plan's retries last.  A session stops when a run of an
+    arm's first round fails for good (its metric and the phase included), on an error, and on Ctrl-C: the runs so far are kept,
+    the session is marked as interrupted, and the exception passes on.  Later failures only mark their run.  ``CaptureError``
+    also when every run of an arm failed.
+
+    A resumed session repeats nothing that finished: runs that are in the store and did not fail stand.
     """
     preparation = prepare(plan)
     schedule = make_schedule(len(plan.arms), plan.runs, plan.warmup, plan.profile, plan.seed)
-    now = datetime.now(UTC).isoformat(timespec="seconds")
-    session = store.begin_session(SessionStart(now, preparation.host.hostname, plan.command, plan.seed, has_rounds=True))
-    recording = _Recording(session, preparation, schedule, store, progress)
+    session = setup.resumed or _begin(plan, preparation, store, setup)
+    if setup.resumed:
+        store.resume_session(session)
+    recording = _Recording(session, preparation, schedule, store, progress, _Stored.of(store.runs(session)))
     progress.session_started(session, preparation, schedule)
     with _ending(recording), store.working_directory() as directory:
         locator = Locator()
         recording.run_all(make_executor(preparation, directory, locator), locator)
     return recording.summary(SessionState.FINISHED)
+
+
+def _begin(plan: RecordPlan, preparation: Preparation, store: Store, setup: SessionSetup) -> str:
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    session = store.begin_session(SessionStart(now, preparation.host.hostname, plan.command, plan.seed, has_rounds=True))
+    for name, content in setup.documents:
+        store.put_document(session, name, content)
+    return session
 
 
 @contextlib.contextmanager
@@ -58,6 +85,33 @@ def _ending(recording: _Recording) -> Iterator[None]:
 
 
 @dataclass(slots=True)
+class _Stored:
+    """What the session holds already, by (arm, mode, round): all runs, and those that did not fail.  ``positions``: the place
+    of the next run in the order of execution."""
+
+    runs: Counter[_Key]
+    valid: Counter[_Key]
+    positions: int
+
+    @staticmethod
+    def of(runs: Sequence[StoredRun]) -> _Stored:
+        kept = [run.summary for run in runs]
+        keys = [(run.variant, run.mode, run.round) for run in kept]
+        valid = Counter(key for key, run in zip(keys, kept, strict=True) if not run.failure)
+        return _Stored(Counter(keys), valid, max((run.position for run in kept), default=-1) + 1)
+
+    @property
+    def repeated(self) -> int:
+        """Runs that were made again."""
+        return sum(count - 1 for count in self.runs.values() if count)
+
+    def add(self, key: _Key, has_failed: bool) -> None:
+        self.positions += 1
+        self.runs[key] += 1
+        self.valid[key] += not has_failed
+
+
+@dataclass(slots=True)
 class _Recording:
     """A session under way: what is fixed, and the runs that are in the store."""
 
@@ -66,17 +120,17 @@ class _Recording:
     schedule: Schedule
     store: Store
     progress: RecordProgress
+    stored: _Stored
     _runs: list[FinishedRun] = field(default_factory=list)
     _finished_rounds: int = 0
     _is_phase_checked: bool = False
 
     def run_all(self, executor: Executor, locator: Locator) -> None:
-        for scheduled in self.schedule.warmups:
+        rounds = [self._to_do(runs) for runs in self.schedule.rounds]
+        for scheduled in self.schedule.warmups if any(rounds) else ():
             self._run(executor, scheduled)
-        for number, runs in enumerate(self.schedule.rounds):
-            for scheduled in runs:
-                capture = self._run(executor, scheduled)
-                self._check_phase_once(capture, locator)
+        for number, runs in enumerate(rounds):
+            self._run_round(executor, locator, runs)
             self.store.finish_round(self.session, number)
             self._finished_rounds = number + 1
         self._check_arms()
@@ -84,8 +138,28 @@ class _Recording:
     def summary(self, state: SessionState) -> SessionSummary:
         return SessionSummary(self.session, state, self.preparation, self._finished_rounds, tuple(self._runs))
 
+    def _to_do(self, runs: Sequence[ScheduledRun]) -> list[ScheduledRun]:
+        return [run for run in runs if not self.stored.valid[self._key(run)]]
+
+    def _run_round(self, executor: Executor, locator: Locator, runs: Sequence[ScheduledRun]) -> None:
+        """Each of the runs, then those that failed once more, and again while there are retries."""
+        while runs:
+            failed = []
+            for scheduled in runs:
+                capture = self._run(executor, scheduled)
+                if capture.info.outcome.failure:
+                    failed.append(scheduled)
+                else:
+                    self._check_phase_once(capture, locator)
+            runs = failed[: self._retries_left()]
+
+    def _retries_left(self) -> int:
+        return max(0, self.preparation.plan.retries - self.stored.repeated)
+
     def _run(self, executor: Executor, scheduled: ScheduledRun) -> Capture:
         arm = self.preparation.arms[scheduled.arm]
+        if not scheduled.is_warmup:
+            scheduled = replace(scheduled, position=self.stored.positions)
         self.progress.run_started(scheduled, arm.name)
         capture = executor.execute(self.session, scheduled, arm)
         outcome = capture.info.outcome
@@ -93,10 +167,21 @@ class _Recording:
         if not scheduled.is_warmup:
             self.store.add(capture, executor.raw_recording if self._keeps_raw(scheduled, capture) else None)
             self._runs.append(run)
+            self.stored.add(self._key(scheduled), bool(outcome.failure))
         self.progress.run_finished(run)
-        if outcome.failure and (scheduled.is_warmup or scheduled.round == 0):
+        if outcome.failure and self._ends_session(scheduled, outcome):
             raise CaptureError(_first_failure(run))
         return capture
+
+    def _ends_session(self, scheduled: ScheduledRun, outcome: RunOutcome) -> bool:
+        """What fails at once, and once more, is no accident; disturbances come from elsewhere."""
+        if scheduled.is_warmup:
+            return True
+        has_another_try = self._retries_left() > 0 and self.stored.runs[self._key(scheduled)] < 2
+        return scheduled.round == 0 and not outcome.is_disturbed and not has_another_try
+
+    def _key(self, scheduled: ScheduledRun) -> tuple[str, RunMode, int]:
+        return self.preparation.arms[scheduled.arm].name, scheduled.mode, scheduled.round
 
     def _keeps_raw(self, scheduled: ScheduledRun, capture: Capture) -> bool:
         return self.preparation.plan.keep_raw and scheduled.mode is RunMode.PROFILED and bool(capture.info.perf.perf_command)
@@ -108,10 +193,11 @@ class _Recording:
             self._is_phase_checked = True
 
     def _check_arms(self) -> None:
+        valid = {arm for (arm, _, _), count in self.stored.valid.items() if count}
         for arm in self.preparation.arms:
-            runs = [run for run in self._runs if run.variant == arm.name]
-            if all(run.outcome.failure for run in runs):
-                raise CaptureError(f"every run of {arm.name} failed: {runs[-1].outcome.failure}")
+            if arm.name not in valid:
+                failures = [run.outcome.failure for run in self._runs if run.variant == arm.name]
+                raise CaptureError(f"every run of {arm.name} failed{': ' + failures[-1] if failures else ''}")
 
 
 def _first_failure(run: FinishedRun) -> str:

@@ -6,6 +6,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 
+# How the failure of a run begins that the program is not to blame for.
+DISTURBED = "disturbed: "
+
+
 class RunMode(StrEnum):
     """PLAIN: without perf, for headline times.  PROFILED: under perf, for attribution.  IMPORTED: from a file."""
 
@@ -109,6 +113,11 @@ class RunOutcome:
     @property
     def is_valid(self) -> bool:
         return not self.failure
+
+    @property
+    def is_disturbed(self) -> bool:
+        """The run failed by what else happened on the machine."""
+        return self.failure.startswith(DISTURBED)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,8 @@ class Blobs(Protocol):
     def get(self, key: str) -> bytes:
         """``StoreError`` when there is none."""
 
+    def has(self, key: str) -> bool: ...
+
     def where(self, key: str) -> str:
         """The place of a blob, for messages."""
 
@@ -69,6 +71,9 @@ class DirectoryBlobs:
         path = self._path(key)
         with store_errors(path):
             return path.read_bytes()
+
+    def has(self, key: str) -> bool:
+        return self._path(key).is_file()
 
     def where(self, key: str) -> str:
         return str(self._path(key))

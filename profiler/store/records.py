@@ -55,8 +55,8 @@ class RunKey:
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """The part of ``CaptureInfo`` and the counts that the catalog keeps; fields as documented there.  ``build_id``: hex, of
-    the program."""
+    """The part of ``CaptureInfo`` and the counts that the catalog keeps; fields as documented there.  ``variant``: the arm's
+    label, with the condition behind an @.  ``build_id``: hex, of the program."""
 
     variant: str
     mode: RunMode
@@ -94,7 +94,7 @@ def summarize(capture: Capture) -> RunSummary:
     """The catalog's row for a capture."""
     info, event = capture.info, capture.events[0] if capture.events else None
     return RunSummary(
-        variant=info.identity.variant,
+        variant=info.identity.arm,
         mode=info.identity.mode,
         round=info.identity.round,
         position=info.identity.position,

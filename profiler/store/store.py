@@ -1,7 +1,8 @@
 """The store: captures as blobs, and a catalog of them.
 
     <directory>/catalog.sqlite
-    <directory>/captures/<session>/<nnnn>-<variant>-<mode>.capture     (and .perf.data beside it when kept)
+    <directory>/captures/<session>/<nnnn>-<arm>-<mode>.capture         (and .perf.data beside it when kept)
+    <directory>/captures/<session>/experiment.json                     what the session was meant to be, of an experiment
     <directory>/tmp/                                                   files being written
 
 A capture is whole and durable before its catalog row exists: a crash between the two leaves a file that nobody counts.
@@ -65,17 +66,31 @@ class Store:
         The session must have begun.
         """
         identity = capture.info.identity
-        check_variant_name(identity.variant)
+        check_variant_name(identity.arm)
         data = encode(capture)
         stem, number = "", len(self.catalog.runs(identity.session))
         while True:
-            stem = f"{identity.session}/{number:04d}-{identity.variant}-{identity.mode}"
+            stem = f"{identity.session}/{number:04d}-{identity.arm}-{identity.mode}"
             if self.blobs.put(f"{stem}.capture", data):
                 break
             number += 1
         if raw_recording is not None:
             self.blobs.put_file(f"{stem}.perf.data", raw_recording)
         return self.catalog.add_run(identity.session, summarize(capture), f"{stem}.capture", len(data))
+
+    def resume_session(self, session: str) -> None:
+        """The session is being recorded again."""
+        self.catalog.finish_session(session, SessionState.RECORDING, "")
+
+    def put_document(self, session: str, name: str, data: bytes) -> None:
+        """Keeps a file beside the session's captures; ``StoreError`` when it has one of that name."""
+        if not self.blobs.put(f"{session}/{name}", data):
+            raise StoreError(f"{self.blobs.where(f'{session}/{name}')}: is there already")
+
+    def document(self, session: str, name: str) -> bytes | None:
+        """None when the session has no such file."""
+        key = f"{session}/{name}"
+        return self.blobs.get(key) if self.blobs.has(key) else None
 
     def sessions(self) -> tuple[StoredSession, ...]:
         """Oldest first."""

@@ -12,7 +12,7 @@ from profiler.errors import CaptureError, UsageError
 from profiler.experiment.plan import Arm, ProfilePolicy, RecordPlan
 from profiler.experiment.preparation import Preparation, PreparedArm
 from profiler.experiment.progress import FinishedRun, SessionSummary
-from profiler.experiment.runner import record_session
+from profiler.experiment.runner import SessionSetup, record_session
 from profiler.experiment.schedule import Schedule, ScheduledRun, make_schedule
 from profiler.model.capture import Capture
 from profiler.model.run import RunMode
@@ -21,6 +21,7 @@ from profiler.store.store import Store, open_store
 from support.sample_captures import plain_capture, run_info, two_stack_capture
 
 PLAN = RecordPlan(("true",), (Arm("base", ("true",)), Arm("tuned", ("true",))), seed=42, runs=3)
+NEW_SESSION = SessionSetup()
 Script = Callable[[ScheduledRun, str], str]
 
 
@@ -73,12 +74,12 @@ class Stage:
     notes: Notes
     executors: list[FakeExecutor]
 
-    def record(self, plan: RecordPlan, script: Script = lambda *_: "") -> SessionSummary:
+    def record(self, plan: RecordPlan, script: Script = lambda *_: "", setup: SessionSetup = NEW_SESSION) -> SessionSummary:
         def make(preparation: Preparation, directory: Path, _: object) -> FakeExecutor:
             self.executors.append(FakeExecutor(script, directory))
             return self.executors[-1]
 
-        return record_session(plan, self.store, self.notes, make)
+        return record_session(plan, self.store, self.notes, make, setup)
 
     def stored(self) -> list[tuple[str, str, int, str]]:
         return [(s.variant, str(s.mode), s.round, s.failure) for s in (run.summary for run in self.store.runs())]
@@ -157,9 +158,84 @@ def test_interrupt_keeps_finished_rounds_and_marks_the_unfinished(stage: Stage) 
     assert list((stage.store.directory / "tmp").iterdir()) == []
 
 
+class FailsAtTimes:
+    """A script of which run, as (arm, mode, round), fails how often and how."""
+
+    def __init__(self, failures: dict[tuple[str, str, int], int], failure: str = "exit code 3") -> None:
+        self._left = dict(failures)
+        self._failure = failure
+
+    def __call__(self, run: ScheduledRun, name: str) -> str:
+        key = (name, str(run.mode), run.round)
+        self._left[key] = self._left.get(key, 0) - 1
+        return self._failure if self._left[key] >= 0 else ""
+
+
+def test_failed_runs_are_made_again_within_the_budget(stage: Stage) -> None:
+    script = FailsAtTimes({("tuned", "plain", 1): 2, ("base", "profiled", 1): 1, ("base", "plain", 2): 1})
+    stage.record(replace(PLAN, retries=3), script)
+    stored = stage.stored()
+    assert len([entry for entry in stored if entry[3]]) == 4
+    valid = [entry for entry in stored if not entry[3]]
+    # Both runs of round 1 that failed and the second failure took the three retries; the last failure is only marked.
+    assert sorted(valid) == sorted(set(expected_runs(PLAN)) - {("base", "plain", 2, "")})
+    assert [run.summary.position for run in stage.store.runs()] == list(range(len(stored)))
+
+
+def test_a_first_run_that_fails_twice_stops_the_session(stage: Stage) -> None:
+    with pytest.raises(CaptureError, match="tuned: the first run failed"):
+        stage.record(replace(PLAN, retries=9), FailsAtTimes({("tuned", "plain", 0): 99}))
+    assert [entry[3] for entry in stage.stored() if entry[0] == "tuned" and entry[1] == "plain"] == ["exit code 3"] * 2
+
+
+def test_disturbances_of_the_first_round_never_stop_it(stage: Stage) -> None:
+    stage.record(replace(PLAN, retries=2), FailsAtTimes({("tuned", "plain", 0): 99}, "disturbed: 1.3 CPUs busy"))
+    assert [entry[3] for entry in stage.stored() if entry[:3] == ("tuned", "plain", 0)] == ["disturbed: 1.3 CPUs busy"] * 3
+
+
+@pytest.mark.parametrize("position", range(13))
+def test_resumed_session_repeats_nothing_that_finished(stage: Stage, position: int) -> None:
+    """Stopped before every run in turn, and taken up again."""
+
+    def stop(run: ScheduledRun, _: str) -> str:
+        if run.position == position:
+            raise KeyboardInterrupt
+        return ""
+
+    document = (("experiment.json", b"{}"),)
+    if position < 12:
+        with pytest.raises(KeyboardInterrupt):
+            stage.record(PLAN, stop, SessionSetup(documents=document))
+    else:
+        stage.record(PLAN, stop, SessionSetup(documents=document))
+    (session,) = stage.store.sessions()
+    summary = stage.record(PLAN, setup=SessionSetup(resumed=session.name, documents=document))
+    assert stage.stored() == expected_runs(PLAN)
+    assert len(stage.executors[1].executed) == 12 - position
+    assert summary.state is SessionState.FINISHED
+    assert [run.round_complete for run in stage.store.runs()] == [True] * 12
+    assert [run.summary.position for run in stage.store.runs()] == list(range(12))
+    assert stage.store.document(session.name, "experiment.json") == b"{}"
+    assert stage.store.document(session.name, "other.json") is None
+
+
+def test_resumed_session_keeps_its_budget_of_retries(stage: Stage) -> None:
+    def fail_then_stop(run: ScheduledRun, name: str) -> str:
+        if run.round == 2:
+            raise KeyboardInterrupt
+        return "exit code 3" if (name, str(run.mode), run.round) == ("tuned", "plain", 1) else ""
+
+    with pytest.raises(KeyboardInterrupt):
+        stage.record(replace(PLAN, retries=2), fail_then_stop)
+    (session,) = stage.store.sessions()
+    stage.record(replace(PLAN, retries=2), FailsAtTimes({("tuned", "plain", 1): 1}), SessionSetup(resumed=session.name))
+    # Three tries took both retries; the session when resumed tries the run that it lacks once.
+    assert [entry[3] for entry in stage.stored() if entry[:3] == ("tuned", "plain", 1)] == ["exit code 3"] * 4
+
+
 def test_nothing_is_recorded_for_a_plan_that_cannot_work(stage: Stage) -> None:
     with pytest.raises(CaptureError, match="no-such-program"):
-        stage.record(replace(PLAN, command=("no-such-program",)))
+        stage.record(replace(PLAN, arms=(Arm("base", ("no-such-program",)),)))
     with pytest.raises(UsageError, match="--cpus: CPU 9999"):
         stage.record(replace(PLAN, cpus=frozenset({9999})))
     with pytest.raises(UsageError, match=r"--input nothing\.ssz: No such file"):
