@@ -96,15 +96,8 @@ def _run(header: LineHeader, position: int, end: int, last_address: int, defined
         elif code == DW_LNS_advance_line:
             delta = data[position]
             position += 1
-            if delta >= 0x80:
-                second = data[position]
-                if second < 0x80:
-                    delta += (second << 7) - (0x80 if second < 0x40 else 0x4080)
-                    position += 1
-                else:
-                    delta, position = read_signed(data, position - 1)
-            elif delta >= 0x40:
-                delta -= 0x80
+            if delta >= 0x40:
+                delta, position = read_signed(data, position - 1)
             line += delta
         elif code == DW_LNS_set_column:
             column = data[position]
@@ -119,11 +112,7 @@ def _run(header: LineHeader, position: int, end: int, last_address: int, defined
         elif code == DW_LNS_copy:
             add_row((address, file, line, column))
         elif code == 0:
-            size, position = read_unsigned(data, position)
-            if size and data[position] == DW_LNE_define_file:
-                defined.append(defined_file(header, position + 1))
-            address, is_end = _extended(data, position, size, address)
-            position += size
+            address, position, is_end = _extended(header, position, address, defined)
             if is_end:
                 add_row((address, UNKNOWN_FILE, 0, 0))
                 ends.append(len(rows) // 4)
@@ -140,12 +129,16 @@ def _special_opcodes(base: int, line_base: int, line_range: int, factor: int) ->
     return advance, tuple(line_base + (code - base) % line_range for code in range(OPCODES))
 
 
-def _extended(data: bytes, position: int, size: int, address: int) -> tuple[int, bool]:
-    """(address, whether the sequence ends here) after an extended opcode at ``position``."""
+def _extended(header: LineHeader, position: int, address: int, defined: list[str]) -> tuple[int, int, bool]:
+    """(address, position, whether the sequence ends here) after an extended opcode, whose size is at ``position``."""
+    data = header.data
+    size, position = read_unsigned(data, position)
     opcode = data[position] if size else 0
     if opcode == DW_LNE_set_address and size == 9:
-        return int.from_bytes(data[position + 1 : position + 9], "little"), False
-    return address, opcode == DW_LNE_end_sequence
+        address = int.from_bytes(data[position + 1 : position + 9], "little")
+    elif opcode == DW_LNE_define_file:
+        defined.append(defined_file(header, position + 1))
+    return address, position + size, opcode == DW_LNE_end_sequence
 
 
 def _rare(header: LineHeader, code: int, position: int, address: int) -> tuple[int, int]:
