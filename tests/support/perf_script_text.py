@@ -1,6 +1,6 @@
 """Text of `perf script` with its default fields, read by tests.
 
-A sample is a line ``comm tid [cpu] time: period event:``, followed by a line per frame or ending in its only address.
+A sample is a line ``comm [pid/]tid [cpu] time: period event:``, followed by a line per frame or ending in its only address.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-_HEAD = re.compile(r"^\s*(\S.*?)\s+(-?\d+)\s+(?:\[(\d+)\]\s+)?(\d+)\.(\d{9}):\s+(?:(\d+)\s+)?(\S+):(?:\s+(.*))?$")
-_FRAME = re.compile(r"([0-9a-f]+) (?:\S.*\+0x[0-9a-f]+|\S+) \((.*)\)$")
+_HEAD = re.compile(r"^\s*(\S.*?)\s+(?:(-?\d+)/)?(-?\d+)\s+(?:\[(\d+)\]\s+)?(\d+)\.(\d{9}):\s+(?:(\d+)\s+)?(\S+):(?:\s+(.*))?$")
+_FRAME = re.compile(r"([0-9a-f]+)(?: \S.*\+0x[0-9a-f]+| \S+)? \((.*)\)$")
 _MODULE = re.compile(r"^/lib/modules/.*/([^/]+)\.ko(?:\.\w+)?$")
 # perf ends some unwound stacks with it.
 BAD_ADDRESS = 2**64 - 1
@@ -20,8 +20,8 @@ Frame = tuple[str, int]
 
 @dataclass
 class PrintedSample:
-    """``cpu`` -1 and ``period`` 0 where the line has none.  ``frames``: (DSO, address) innermost first, DSOs named as by
-    slotscope; addresses are file offsets in stacks, runtime addresses where ``is_single``."""
+    """``cpu`` and ``pid`` -1 and ``period`` 0 where the line has none.  ``frames``: (DSO, address) innermost first, DSOs named
+    as by slotscope; addresses are file offsets in stacks, runtime addresses where ``is_single``."""
 
     comm: str
     tid: int
@@ -31,6 +31,7 @@ class PrintedSample:
     event: str
     is_single: bool
     frames: list[Frame] = field(default_factory=list)
+    pid: int = -1
 
     def head(self) -> tuple[str, int, int, int, int, str]:
         return (self.comm, self.tid, self.cpu, self.time_ns, self.period, self.event)
@@ -61,10 +62,11 @@ def _head(line: str) -> PrintedSample:
     match = _HEAD.match(line)
     if match is None:
         raise ValueError(f"no sample line: {line}")
-    comm, tid, cpu, seconds, nanoseconds, period, event, rest = match.groups()
+    comm, pid, tid, cpu, seconds, nanoseconds, period, event, rest = match.groups()
     time_ns = int(seconds) * 10**9 + int(nanoseconds)
     frame = _FRAME.search(rest or "")
     sample = PrintedSample(comm, int(tid), int(cpu or -1), time_ns, int(period or 0), event, frame is not None)
+    sample.pid = int(pid or -1)
     if frame is not None:
         sample.frames.append(_frame(frame[0]))
     return sample
