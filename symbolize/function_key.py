@@ -50,9 +50,13 @@ def function_key(linkage_or_shown_name: str) -> FunctionKey:
     is the trait's own or implemented for all types at once, its key is ``Trait::f``: legacy mangling has no more than that.
     """
     is_mangled = linkage_or_shown_name.startswith(MANGLED_PREFIXES)
-    shown = demangle(linkage_or_shown_name) if is_mangled else linkage_or_shown_name
+    return demangled_key(linkage_or_shown_name, demangle(linkage_or_shown_name) if is_mangled else linkage_or_shown_name)
+
+
+def demangled_key(linkage_name: str, shown: str) -> FunctionKey:
+    """``function_key`` of a name whose readable form is known already."""
     key, trait_key = _canonical(shown)
-    if is_mangled and trait_key and _is_for_all_types(linkage_or_shown_name, key):
+    if trait_key and linkage_name.startswith(MANGLED_PREFIXES) and _is_for_all_types(linkage_name, key):
         key = trait_key
     return FunctionKey(_settled(key), trait_key)
 

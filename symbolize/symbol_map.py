@@ -11,7 +11,7 @@ from profiler.model.arrays import Int32Column, Int64Column, UInt8Column, UInt64C
 from profiler.model.symbols import DsoSymbols, Function, InlineChains, NameSource
 from symbolize.demangle import demangle
 from symbolize.dwarf.source_map import SourceMap
-from symbolize.function_key import function_key
+from symbolize.function_key import demangled_key
 from symbolize.source_origin import source_origin
 from symbolize.symbol_names import SymbolNames
 
@@ -59,8 +59,9 @@ class FunctionMemo:
             if source == NameSource.UNRESOLVED:
                 known = Function(linkage_name, linkage_name, linkage_name, "", source)
             else:
-                key = function_key(linkage_name)
-                known = Function(demangle(linkage_name), linkage_name, key.key, key.trait_key, source)
+                shown = demangle(linkage_name)
+                key = demangled_key(linkage_name, shown)
+                known = Function(shown, linkage_name, key.key, key.trait_key, source)
             self._known[linkage_name, source] = known
         return known
 
