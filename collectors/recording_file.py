@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO, Protocol
 
 from collectors.ingest.frame_builder import KernelNames
-from collectors.ingest.ingest import ImageSource, IngestEnvironment, ingest_indexed
+from collectors.ingest.ingest import ImageSource, IngestEnvironment, RuleStore, ingest_indexed
 from collectors.ingest.kernel_identity import KernelIdentity, kernel_identity
 from collectors.perf_data.directory import open_directory
 from collectors.perf_data.expansion import Progress, silent
@@ -28,6 +28,8 @@ STANDARD_INPUT = Path("-")
 
 class Locator(ImageSource, Protocol):
     """What this host offers: binaries, and the symbols of its kernel (``symbolize.locate.Locator``)."""
+
+    unwind_rules: RuleStore | None
 
     def kernel_symbols(self, build_id: bytes, release: str, text_address: int) -> KernelNames | None:
         """Symbols of the running kernel if it is this one."""
@@ -51,7 +53,7 @@ def read_recording(path: Path, info: CaptureInfo | None, locator: Locator, progr
 def _capture(recording: Recording, path: Path, info: CaptureInfo | None, locator: Locator) -> Capture:
     index = recording.index()
     kernel = _LazyKernelNames(locator, kernel_identity(recording.features, index.side_band))
-    environment = IngestEnvironment(images=locator, kernel=kernel)
+    environment = IngestEnvironment(images=locator, kernel=kernel, unwind_rules=locator.unwind_rules)
     capture = ingest_indexed(recording, index, info or imported_info(path), environment)
     return capture if info is None else with_build_ids(capture, locator)
 

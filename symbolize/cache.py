@@ -64,32 +64,33 @@ class SymbolCache:
 
     def load(self, build_id: bytes) -> SourceMap | None:
         """The map stored for ``build_id``, None when there is none that can be trusted."""
-        data = self._read(build_id, ".map")
+        data = self.read(build_id, ".map")
         return decode_source_map(data) if data else None
 
     def store(self, build_id: bytes, source_map: SourceMap) -> bool:
         """Whether the map is stored now."""
-        return self._write(build_id, ".map", encode_source_map(source_map))
+        return self.write(build_id, ".map", encode_source_map(source_map))
 
     def load_symbols(self, build_id: bytes) -> SymbolNames | None:
         """The symbols' names stored for ``build_id``, None when there are none that can be trusted."""
-        data = self._read(build_id, ".symbols")
+        data = self.read(build_id, ".symbols")
         return decode_symbols(data) if data else None
 
     def store_symbols(self, build_id: bytes, symbols: SymbolNames) -> bool:
         """Whether the names are stored now."""
-        return self._write(build_id, ".symbols", encode_symbols(symbols))
+        return self.write(build_id, ".symbols", encode_symbols(symbols))
 
     def load_functions(self, build_id: bytes) -> tuple[Function, ...]:
         """The functions stored for ``build_id``, with their readable names and keys."""
-        data = self._read(build_id, ".names")
+        data = self.read(build_id, ".names")
         return decode_functions(data) if data else ()
 
     def store_functions(self, build_id: bytes, functions: Sequence[Function]) -> bool:
         """Whether the functions are stored now."""
-        return self._write(build_id, ".names", encode_functions(functions))
+        return self.write(build_id, ".names", encode_functions(functions))
 
-    def _read(self, build_id: bytes, suffix: str) -> bytes:
+    def read(self, build_id: bytes, suffix: str) -> bytes:
+        """Content of one file, empty when there is none."""
         if not build_id:
             return b""
         try:
@@ -97,7 +98,8 @@ class SymbolCache:
         except OSError:
             return b""
 
-    def _write(self, build_id: bytes, suffix: str, pieces: Sequence[bytes]) -> bool:
+    def write(self, build_id: bytes, suffix: str, pieces: Sequence[bytes]) -> bool:
+        """Replaces one file; whether it is stored now."""
         if not build_id:
             return False
         path = self._path(build_id, suffix)

@@ -16,6 +16,7 @@ from symbolize.image_file import open_image
 from symbolize.kallsyms import KernelSymbols
 from symbolize.kernel_cache import KernelSymbolCache, KernelSymbolsOnDemand, read_kallsyms
 from symbolize.search_paths import SearchPaths as SearchPaths
+from symbolize.unwind.stored_rules import RuleStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,14 @@ class LocatedBinary:
 class Locator:
     """Finds and opens binaries; every (path, build ID) is looked for once.  Never raises for missing or foreign files."""
 
-    def __init__(self, search: SearchPaths | None = None, kernel_cache: KernelSymbolCache | None = None) -> None:
+    def __init__(
+        self,
+        search: SearchPaths | None = None,
+        kernel_cache: KernelSymbolCache | None = None,
+        unwind_rules: RuleStore | None = None,
+    ) -> None:
+        """``unwind_rules``: where the rules of these binaries are kept."""
+        self.unwind_rules = unwind_rules
         self._search = SearchPaths() if search is None else search
         self._servers = Debuginfod(self._search.debuginfod_urls)
         self._debug_files = DebugFiles(self._search, self._servers)

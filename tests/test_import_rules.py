@@ -46,6 +46,7 @@ LAYERS = {
     "symbolize.column_file": 1,
     "symbolize.kallsyms": 1,
     "symbolize.cache": 2,
+    "symbolize.unwind_cache": 2,
     "symbolize.kernel_cache": 2,
     "symbolize.locate": 2,
     "symbolize.image_file": 2,

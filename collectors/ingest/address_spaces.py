@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from operator import itemgetter
 
 import numpy as np
 
@@ -25,23 +26,30 @@ _SPACE_SHIFT = np.uint64(36)
 
 # (start, end, file offset, DSO row)
 Mapping = tuple[int, int, int, int]
+# (start, end, row of ``AddressSpaces.mappings``)
+_Extent = tuple[int, int, int]
 
 
 @dataclass(slots=True)
 class Space:
-    """Mappings that do not overlap.  ``added`` only grows, so its first n rows are the space as it was when it had n.
+    """Mappings that do not overlap.  ``added`` only grows, so its first n elements are the space as it was when it had n.
 
     ``parent`` and ``inherited``: the first ``inherited`` mappings of the parent belong to this space too, and are copied
-    when somebody asks.
+    when somebody asks; most processes execute another program before anybody does.
     """
 
     parent: Space | None = None
     inherited: int = 0
-    added: list[Mapping] = field(default_factory=list)
-    by_start: list[Mapping] = field(default_factory=list)
+    added: list[_Extent] = field(default_factory=list)
+    by_start: list[_Extent] = field(default_factory=list)
 
-    def mappings(self) -> list[Mapping]:
+    def __len__(self) -> int:
+        return self.inherited if self.parent is not None else len(self.added)
+
+    def extents(self) -> list[_Extent]:
         """All of them, in the order in which they were made."""
+        if self.parent is None:
+            return self.added
         lineage = [self]
         while (above := lineage[-1].parent) is not None:
             lineage.append(above)
@@ -52,31 +60,48 @@ class Space:
                 space.parent = None
         return self.added
 
-    def overlapping(self, start: int, end: int) -> list[Mapping]:
+    def overlapping(self, start: int, end: int) -> list[_Extent]:
         last = bisect_left(self.by_start, (end,))
         first = last
         while first and self.by_start[first - 1][1] > start:
             first -= 1
         return self.by_start[first:last]
 
-    def add(self, mapping: Mapping) -> None:
-        self.added.append(mapping)
-        insort(self.by_start, mapping)
+    def add(self, extent: _Extent) -> None:
+        self.added.append(extent)
+        insort(self.by_start, extent)
 
 
 @dataclass(slots=True)
 class AddressSpaces:
     """``spaces[0]`` is empty, for processes that never appear.  ``changes``: (pid, time, space) for ``Timeline``.
 
-    ``modules``: (start, end, DSO row) of kernel modules.
+    ``mappings``: of all spaces; a mapping that several spaces share is one row.  ``modules``: (start, end, DSO row) of kernel
+    modules.
     """
 
     spaces: list[Space] = field(default_factory=lambda: [Space()])
+    mappings: list[Mapping] = field(default_factory=list)
     changes: list[tuple[int, int, int]] = field(default_factory=list)
     modules: list[tuple[int, int, int]] = field(default_factory=list)
 
     def timeline(self) -> Timeline:
-        return Timeline(self.changes)
+        """The space of each process; a process that never differed from its parent has its parent's."""
+        same_as = self._models()
+        return Timeline([(pid, time_ns, same_as[number]) for pid, time_ns, number in self.changes])
+
+    def _models(self) -> list[int]:
+        """For each space the first one with the same mappings, as far as forks tell; the empty one for those without any."""
+        number_of = {id(space): number for number, space in enumerate(self.spaces)}
+        models: list[int] = []
+        for number, space in enumerate(self.spaces):
+            if not len(space):
+                models.append(NO_SPACE)
+            elif space.parent is not None and space.inherited == len(space.parent):
+                models.append(models[number_of[id(space.parent)]])
+            else:
+                models.append(number)
+        return models
 
 
 class _Builder:
@@ -106,8 +131,7 @@ class _Builder:
             self.enter(record.pid, record.time_ns, Space())
             return
         above = self.result.spaces[parent]
-        count = above.inherited if above.parent is not None else len(above.added)
-        self.enter(record.pid, record.time_ns, Space(parent=above, inherited=count))
+        self.enter(record.pid, record.time_ns, Space(parent=above, inherited=len(above)))
 
     def comm(self, record: CommRecord) -> None:
         if record.is_exec:
@@ -122,22 +146,27 @@ class _Builder:
             return
         mapping = (record.start, end, record.file_offset, self._dsos.file(record.path, record.build_id))
         space = self.space_of(record.pid, record.time_ns)
-        space.mappings()
+        space.extents()
         old = space.overlapping(record.start, end)
         if not old:
-            space.add(mapping)
-        elif old != [mapping]:
+            space.add(self._extent(mapping))
+        elif len(old) != 1 or self.result.mappings[old[0][2]] != mapping:
             self._cut(record, space, mapping, old)
 
-    def _cut(self, record: MmapRecord, space: Space, mapping: Mapping, old: list[Mapping]) -> None:
+    def _extent(self, mapping: Mapping) -> _Extent:
+        self.result.mappings.append(mapping)
+        return mapping[0], mapping[1], len(self.result.mappings) - 1
+
+    def _cut(self, record: MmapRecord, space: Space, mapping: Mapping, old: list[_Extent]) -> None:
         start, end = mapping[:2]
         kept = [other for other in space.added if other not in old]
-        for low, high, file_offset, dso in old:
+        for extent in old:
+            low, high, file_offset, dso = self.result.mappings[extent[2]]
             if low < start:
-                kept.append((low, start, file_offset, dso))
+                kept.append(self._extent((low, start, file_offset, dso)))
             if high > end:
-                kept.append((end, high, file_offset + end - low, dso))
-        kept.append(mapping)
+                kept.append(self._extent((end, high, file_offset + end - low, dso)))
+        kept.append(self._extent(mapping))
         self.enter(record.pid, record.time_ns, Space(added=kept, by_start=sorted(kept)))
 
     def _kernel_mapping(self, record: MmapRecord) -> None:
@@ -153,7 +182,7 @@ def build_address_spaces(side_band: SideBand, dsos: DsoTable) -> AddressSpaces:
     builder = _Builder(dsos)
     apply: dict[type, Callable[..., None]] = {MmapRecord: builder.mmap, CommRecord: builder.comm, ForkRecord: builder.fork}
     relevant = [record for record in side_band.comms if record.is_exec]
-    for record in sorted([*side_band.mmaps, *relevant, *side_band.forks], key=lambda record: record[:2]):
+    for record in sorted([*side_band.mmaps, *relevant, *side_band.forks], key=itemgetter(0, 1)):
         apply[type(record)](record)
     return builder.result
 
@@ -165,18 +194,12 @@ class MappingTable:
         self._spaces = spaces
         self._dsos = dsos
         self._entered = np.zeros(len(spaces.spaces), np.bool_)
-        self._rows: list[UInt64Column] = []
-        self._set_columns(np.zeros((0, 5), np.uint64))
-
-    def _set_columns(self, rows: UInt64Column) -> None:
-        order = np.lexsort((rows[:, 1], rows[:, 0]))
-        rows = rows[order]
-        self._space = rows[:, 0].astype(np.int64)
-        self._start, self._length, self._file_offset = rows[:, 1].copy(), rows[:, 2] - rows[:, 1], rows[:, 3].copy()
-        self._dso = rows[:, 4].astype(np.int32)
-        self._key = (rows[:, 0] << _SPACE_SHIFT) | (rows[:, 1] >> _PAGE_BITS)
-        kinds: UInt8Column = np.array([dso.kind for dso in self._dsos.rows], np.uint8)
-        self._is_anonymous = kinds[self._dso] == DsoKind.ANONYMOUS
+        self._mappings: UInt64Column = np.array(spaces.mappings, np.uint64).reshape(-1, 4)
+        kinds: UInt8Column = np.array([dso.kind for dso in dsos.rows], np.uint8)
+        self._is_anonymous = kinds[self._mappings[:, 3].astype(np.int64)] == DsoKind.ANONYMOUS
+        # Entered mappings: key (space, first page) and row of ``_mappings``, by ascending (space, address).
+        self._key = np.zeros(0, np.uint64)
+        self._row = np.zeros(0, np.int64)
 
     def enter(self, spaces: Int64Column) -> None:
         """Makes these spaces known to ``resolve``."""
@@ -184,14 +207,26 @@ class MappingTable:
         if not len(new):
             return
         self._entered[new] = True
+        rows: list[int] = []
+        counts: list[int] = []
         for number in new.tolist():
-            mappings = self._spaces.spaces[number].mappings()
-            if mappings:
-                columns = np.array(mappings, np.uint64)
-                self._rows.append(np.column_stack([np.full(len(columns), number, np.uint64), columns]))
-        if self._rows:
-            self._rows = [np.concatenate(self._rows)]
-            self._set_columns(self._rows[0])
+            extents = self._spaces.spaces[number].extents()
+            rows += [row for _, _, row in extents]
+            counts.append(len(extents))
+        row = np.array(rows, np.int64)
+        key = np.repeat(new.astype(np.uint64) << _SPACE_SHIFT, counts) | (self._mappings[row, 0] >> _PAGE_BITS)
+        key, row = np.concatenate([self._key, key]), np.concatenate([self._row, row])
+        order = np.lexsort((self._mappings[row, 0], key))
+        self._key, self._row = key[order], row[order]
+        self._set_columns()
+
+    def _set_columns(self) -> None:
+        """What ``resolve`` reads, in the order of the keys."""
+        chosen = self._mappings[self._row]
+        self._space = (self._key >> _SPACE_SHIFT).astype(np.int64)
+        self._start, self._length, self._file_offset = chosen[:, 0].copy(), chosen[:, 1] - chosen[:, 0], chosen[:, 2].copy()
+        self._dso = chosen[:, 3].astype(np.int32)
+        self._has_file = ~self._is_anonymous[self._row]
 
     def resolve(self, address_space: Int64Column, runtime_address: UInt64Column) -> tuple[Int32Column, UInt64Column]:
         """(DSO row or -1, file offset; the address itself for anonymous memory and where nothing is mapped)."""
@@ -202,6 +237,6 @@ class MappingTable:
         distance = runtime_address - self._start[row]
         is_mapped = (self._space[row] == address_space) & (distance < self._length[row])
         is_mapped &= runtime_address < np.uint64(USER_ADDRESS_LIMIT)
-        has_offset = is_mapped & ~self._is_anonymous[row]
+        has_offset = is_mapped & self._has_file[row]
         offset = np.where(has_offset, distance + self._file_offset[row], runtime_address)
         return np.where(is_mapped, self._dso[row], np.int32(-1)), offset

@@ -28,6 +28,7 @@ from profiler.model.run import CaptureInfo, RunMode
 from profiler.model.sample_table import SampleTable, StackState
 from profiler.model.stack_table import StackTable
 from symbolize.elf.image import ElfImage
+from symbolize.unwind.unwinder import RuleStore as RuleStore
 
 _LARGEST_TOTAL = 2.0**62
 
@@ -41,10 +42,11 @@ class ImageSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class IngestEnvironment:
-    """What ingesting needs of the host: binaries for unwinding, names for kernel frames."""
+    """What ingesting needs of the host: binaries for unwinding, names for kernel frames, unwinding rules of earlier runs."""
 
     images: ImageSource
     kernel: KernelNames | None
+    unwind_rules: RuleStore | None = None
 
 
 def ingest(recording: Recording, info: CaptureInfo, environment: IngestEnvironment) -> Capture:
@@ -54,7 +56,8 @@ def ingest(recording: Recording, info: CaptureInfo, environment: IngestEnvironme
 
 def ingest_indexed(recording: Recording, index: RecordIndex, info: CaptureInfo, environment: IngestEnvironment) -> Capture:
     """``ingest`` for a recording whose first pass is done."""
-    tables = ingest_tables(recording, index.side_band, environment.images.image, info.program)
+    image, unwind_rules = environment.images.image, environment.unwind_rules
+    tables = ingest_tables(recording, index.side_band, image, info.program, unwind_rules)
     program_start = _program_start(index.side_band) if info.identity.mode is RunMode.PROFILED else None
     columns = _sample_columns(recording, index, ChunkIngest(recording, tables, program_start))
     nodes, leaves = tables.stacks.finish(columns.node)
@@ -64,6 +67,7 @@ def ingest_indexed(recording: Recording, index: RecordIndex, info: CaptureInfo, 
     built = build_frames(nodes.frame, places, tables.dsos, tables.spaces.modules, kernel)
     stacks = StackTable(nodes.prefix, built.frame_of[nodes.frame])
     state = _states(columns, leaves, StackFrames(stacks, built.frames, built.unwinder_dso), tables, recording)
+    tables.unwinder.keep_rules()
     thread_names = name_timeline(index.side_band, tables.strings)
     threads, thread = thread_table(columns.thread, columns.order, tables.threads.pairs(), thread_names, tables.strings)
     samples = SampleTable(columns.time_ns, thread, columns.cpu, columns.event, leaves, columns.weight, state)

@@ -17,7 +17,7 @@ from collectors.perf_data.side_band import SideBand
 from profiler.model.dso import Dso
 from profiler.model.run import ProgramFacts
 from symbolize.elf.image import ElfImage
-from symbolize.unwind.unwinder import Unwinder
+from symbolize.unwind.unwinder import RuleStore, Unwinder
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +38,14 @@ class IngestTables:
 
 
 def ingest_tables(
-    recording: Recording, side_band: SideBand, image: Callable[[Dso], ElfImage | None], program: ProgramFacts
+    recording: Recording,
+    side_band: SideBand,
+    image: Callable[[Dso], ElfImage | None],
+    program: ProgramFacts,
+    unwind_rules: RuleStore | None = None,
 ) -> IngestTables:
-    """Tables for a recording; ``image`` finds the binary of a DSO.  ``program``: what was known of the executable before."""
+    """Tables for a recording; ``image`` finds the binary of a DSO.  ``program``: what was known of the executable before.
+    ``unwind_rules``: those of earlier recordings."""
     dsos = DsoTable([*_build_ids_known_before(program), *recording.features.build_ids])
     spaces = build_address_spaces(side_band, dsos)
 
@@ -51,7 +56,7 @@ def ingest_tables(
         dsos=dsos,
         spaces=spaces,
         mappings=MappingTable(spaces, dsos),
-        unwinder=Unwinder(image_of),
+        unwinder=Unwinder(image_of, unwind_rules),
         is_kernel_high=is_kernel_high(recording.features.arch, side_band),
         places=Places(),
         stacks=StackBuilder(),

@@ -106,9 +106,14 @@ def _known_at_capture(capture: Capture, is_open: BoolColumn, names: _Names, key_
         column[frames].tolist() for column in (capture.frames.symbol, capture.frames.offset, capture.frames.dso)
     )
     by_name: dict[int, int] = {}
+    by_place: dict[tuple[int, int], int] = {}
+    has_offsets = [dso.kind in _KINDS_WITH_FILE_OFFSETS for dso in capture.dsos]
     for position, (symbol, offset, dso_row) in enumerate(zip(symbols, offsets, dsos, strict=True)):
         if symbol < 0:
-            functions[position] = names.function(_unresolved(capture.dsos[dso_row] if dso_row >= 0 else None, offset))
+            place = dso_row, offset if dso_row >= 0 and has_offsets[dso_row] else 0
+            if place not in by_place:
+                by_place[place] = names.function(_unresolved(capture.dsos[dso_row] if dso_row >= 0 else None, offset))
+            functions[position] = by_place[place]
             continue
         if symbol not in by_name:
             name = capture.strings[symbol]

@@ -38,14 +38,16 @@ def symbol_tools(debug_dirs: Sequence[str]) -> SymbolTools:
     from symbolize.kernel_cache import KernelSymbolCache
     from symbolize.locate import Locator, SearchPaths
     from symbolize.symbolizer import Symbolizer
+    from symbolize.unwind_cache import UnwindRuleCache
 
     for directory in debug_dirs:
         if not Path(directory).is_dir():
             raise UsageError(f"--debug-dir {directory}: no such directory")
-    cache = default_cache_directory()
+    cache_directory = default_cache_directory()
+    cache = SymbolCache(cache_directory)
     search = SearchPaths(extra_directories=tuple(Path(directory) for directory in debug_dirs))
-    locator = Locator(search, KernelSymbolCache(cache))
-    return SymbolTools(locator, Symbolizer(locator, SymbolCache(cache)))
+    locator = Locator(search, KernelSymbolCache(cache_directory), UnwindRuleCache(cache))
+    return SymbolTools(locator, Symbolizer(locator, cache))
 
 
 def load_arms(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +23,14 @@ class _Place(NamedTuple):
     trait_key: str
     file: str
     dso: str
+
+
+# (row of a rule, the search for its function pattern or ``None`` without one, is it transparent)
+_Candidate = tuple[int, Callable[[str], re.Match[str] | None] | None, bool]
+
+
+def _candidate(row: int, rule: Rule) -> _Candidate:
+    return row, None if rule.function is None else rule.function.compiled.search, rule.is_transparent
 
 
 class RuleMatcher:
@@ -46,7 +54,7 @@ class RuleMatcher:
             if rule.under is not None and rule.under.text not in self._under_rows:
                 self._under_rows[rule.under.text] = len(self._under_rows)
                 self._under_patterns.append(rule.under.compiled)
-        self._rules_of_dso: dict[str, tuple[int, ...]] = {}
+        self._rules_of_dso: dict[str, tuple[_Candidate, ...]] = {}
         self._answers: dict[_Place, tuple[tuple[int, int, int], ...]] = {}
         self._under_answers: dict[tuple[str, str], tuple[bool, ...]] = {}
 
@@ -85,24 +93,28 @@ class RuleMatcher:
 
     def _try_rules(self, place: _Place) -> list[tuple[int, int, int]]:
         found = []
-        for row in self._candidates(place.dso):
+        key, trait_key = place.key, place.trait_key
+        for row, search, is_transparent in self._candidates(place.dso):
+            # Most rules fail here, thousands of times; only what is left is worth a call.
+            if search is not None and search(key) is None and (not trait_key or is_transparent or search(trait_key) is None):
+                continue
             rule = self._rules[row]
             category = _category_of(rule, place)
             if category is None:
                 continue
             under = -1 if rule.under is None else self._under_rows[rule.under.text]
-            found.append((row, -1 if rule.is_transparent else self._category_row(category, rule), under))
+            found.append((row, -1 if is_transparent else self._category_row(category, rule), under))
             if under < 0:
                 break
         return found
 
-    def _candidates(self, dso: str) -> tuple[int, ...]:
-        """Rows of the rules whose ``dso`` pattern lets this DSO pass, in the order of trial."""
-        rows = self._rules_of_dso.get(dso)
-        if rows is None:
-            rows = tuple(row for row in self._order if (pattern := self._rules[row].dso) is None or pattern.search(dso))
-            self._rules_of_dso[dso] = rows
-        return rows
+    def _candidates(self, dso: str) -> tuple[_Candidate, ...]:
+        """The rules whose ``dso`` pattern lets this DSO pass, in the order of trial."""
+        known = self._rules_of_dso.get(dso)
+        if known is None:
+            rows = [row for row in self._order if (pattern := self._rules[row].dso) is None or pattern.search(dso)]
+            known = self._rules_of_dso[dso] = tuple(_candidate(row, self._rules[row]) for row in rows)
+        return known
 
     def _category_row(self, name: str, rule: Rule) -> int:
         row = self._category_rows.setdefault(name, len(self._category_rows))

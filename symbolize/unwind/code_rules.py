@@ -11,16 +11,20 @@ from symbolize.elf.image import ElfImage
 from symbolize.unwind.dso_rules import DsoRules
 from symbolize.unwind.page_table import PageTable
 from symbolize.unwind.rule_rows import ENDS_THREAD, HAS_NO_RULES, NO_RULES, NOT_COMPILED, RuleColumns, RuleRow, RuleRows
+from symbolize.unwind.stored_rules import RuleStore, file_layout, packed, unpacked
 from symbolize.unwind.thread_entries import ThreadEntries
 
 _SYSCALL = b"\x0f\x05"
 
 
 class CodeRules:
-    """``images``: the ELF image of a DSO row, called once per row, ``None`` when there is none."""
+    """``images``: the ELF image of a DSO row, called once per row, ``None`` when there is none.  ``store``: keeps rules from
+    one run to the next."""
 
-    def __init__(self, images: Callable[[int], ElfImage | None]) -> None:
+    def __init__(self, images: Callable[[int], ElfImage | None], store: RuleStore | None = None) -> None:
         self._image_of = images
+        self._store = store
+        self._grown: set[int] = set()
         self._images: dict[int, ElfImage | None] = {}
         self._rules: dict[int, DsoRules] = {}
         self._entries: dict[int, ThreadEntries] = {}
@@ -91,8 +95,20 @@ class CodeRules:
         self._rules[dso] = DsoRules(image, self._rows)
         self._entries[dso] = ThreadEntries(image, self._rules[dso])
         self._pages.add_dso(dso, *self._rules[dso].code_range())
+        stored = self._store.load_rules(image.build_id) if self._store is not None and image.build_id else None
+        if stored is not None and np.array_equal(stored.layout, file_layout(image)):
+            self._pages.restore(dso, unpacked(stored, self._rows))
+
+    def keep(self) -> None:
+        """Stores the rules of all DSOs of which more were compiled."""
+        for dso in sorted(self._grown):
+            image = self._image(dso)
+            if self._store is not None and image is not None and image.build_id:
+                self._store.store_rules(image.build_id, packed(image, self._pages.pages(dso), self._rows))
+        self._grown.clear()
 
     def _compile(self, dso: Int32Column, lookup_offset: Int64Column) -> None:
         for row in distinct(dso).tolist():
+            self._grown.add(row)
             for first_offset, numbers in self._rules[row].compile(distinct(lookup_offset[dso == row])):
                 self._pages.fill(row, first_offset, numbers)

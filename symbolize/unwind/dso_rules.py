@@ -75,7 +75,25 @@ class DsoRules:
 
     def function_starts(self, link_addresses: Int64Column) -> Int64Column:
         """Where the FDE that covers each address starts, -1 where there is none."""
-        return np.array([-1 if run is None else run.start for run in self._runs(link_addresses)], np.int64)
+        result = np.full(len(link_addresses), -1, np.int64)
+        number = 0
+        while (result < 0).any() and (index := self._index(number)) is not None:
+            for at in np.flatnonzero(result < 0).tolist():
+                link = int(link_addresses[at])
+                candidate = int(index.candidates(link_addresses[at : at + 1])[0])
+                start, end = self._range(number, candidate) if candidate >= 0 else (0, 0)
+                if start <= link < end:
+                    result[at] = start
+            number += 1
+        return result
+
+    def _range(self, number: int, candidate: int) -> tuple[int, int]:
+        """Link addresses (start, end) of the code of an FDE; (0, 0) for a damaged one."""
+        try:
+            fde = self._indexes[number].section.fde(int(self._indexes[number].offsets[candidate]))
+        except FormatError:
+            return 0, 0
+        return fde.start, fde.end
 
     def all_function_starts(self) -> Int64Column:
         """Link addresses, ascending, at which the FDEs of the first index start."""

@@ -5,6 +5,8 @@ One number per code byte answers a look-up with two reads; the directory keeps a
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from profiler.model.arrays import BoolColumn, Int32Column, Int64Column, UInt64Column, distinct
@@ -14,6 +16,14 @@ PAGE_BITS = 9
 PAGE_BYTES = 1 << PAGE_BITS
 _FIRST_PAGES = 8192  # zero pages cost no memory until they are written to
 _EMPTY_PAGE, _OUTSIDE_PAGE = 0, 1
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Pages:
+    """Pages of one DSO.  ``number``: counted from the first page of its code, ascending.  ``rows``: one per byte of them."""
+
+    number: Int64Column
+    rows: Int32Column
 
 
 class PageTable:
@@ -80,14 +90,37 @@ class PageTable:
         entry = int(self._directory_start[dso + 1]) + (offset >> PAGE_BITS) - int(self._first_page[dso + 1])
         page = int(self._directory[entry])
         if page == _EMPTY_PAGE:
-            if (self._page_count + 1) * PAGE_BYTES > len(self._pages):
-                grown = np.zeros(2 * len(self._pages), np.int32)
-                grown[: len(self._pages)] = self._pages
-                self._pages = grown
-            page = self._page_count
-            self._page_count += 1
-            self._directory[entry] = page
-        return page
+            page = self._directory[entry] = self._new_pages(1)
+        return int(page)
+
+    def _new_pages(self, count: int) -> int:
+        """The first of so many pages, none of which is in use."""
+        first = self._page_count
+        self._page_count += count
+        if self._page_count * PAGE_BYTES > len(self._pages):
+            grown = np.zeros(max(2 * len(self._pages), self._page_count * PAGE_BYTES), np.int32)
+            grown[: first * PAGE_BYTES] = self._pages[: first * PAGE_BYTES]
+            self._pages = grown
+        return first
+
+    def pages(self, dso: int) -> Pages:
+        """What was filled of a DSO."""
+        directory = self._directory_of(dso)
+        number = np.flatnonzero(directory != _EMPTY_PAGE)
+        return Pages(number, self._pages.reshape(-1, PAGE_BYTES)[directory[number]].reshape(-1))
+
+    def restore(self, dso: int, pages: Pages) -> None:
+        """Fill a DSO of which nothing was filled yet; pages behind its end are left out."""
+        directory = self._directory_of(dso)
+        count = int(np.searchsorted(pages.number, len(directory)))
+        first = self._new_pages(count)
+        directory[pages.number[:count]] = np.arange(first, first + count)
+        self._pages[first * PAGE_BYTES : (first + count) * PAGE_BYTES] = pages.rows[: count * PAGE_BYTES]
+
+    def _directory_of(self, dso: int) -> Int32Column:
+        """The DSO's part of the directory, as a view."""
+        start = int(self._directory_start[dso + 1])
+        return self._directory[start : start + int(self._directory_pages[dso + 1])]
 
     def _grow_dsos(self, count: int) -> None:
         added = max(count, 2 * len(self._is_known)) - len(self._is_known)

@@ -20,16 +20,17 @@ from symbolize.unwind.stacks import AddressMap as AddressMap
 from symbolize.unwind.stacks import EndReason as EndReason
 from symbolize.unwind.stacks import StackDumps as StackDumps
 from symbolize.unwind.stacks import UnwoundStacks as UnwoundStacks
+from symbolize.unwind.stored_rules import RuleStore as RuleStore
 
 MAX_DEPTH = 127
 
 
 class Unwinder:
     """``images``: the ELF image of a DSO row, ``None`` when there is none; called lazily, once per row.  What was compiled
-    for one batch is kept for the next."""
+    for one batch is kept for the next, and with ``keep_rules`` in ``store`` for other unwinders."""
 
-    def __init__(self, images: Callable[[int], ElfImage | None]) -> None:
-        self._code = CodeRules(images)
+    def __init__(self, images: Callable[[int], ElfImage | None], store: RuleStore | None = None) -> None:
+        self._code = CodeRules(images, store)
 
     def unwind(self, dumps: StackDumps, address_map: AddressMap, max_depth: int = MAX_DEPTH) -> UnwoundStacks:
         """The stacks of all samples of ``dumps``.  Damaged or missing call frame information ends a stack, it never raises."""
@@ -55,3 +56,7 @@ class Unwinder:
         """Can a stack end there: the return address is undefined by CFI, or the function is known as an entry of threads.
         ``file_offset``: look-up offsets, for callers one less than the return address."""
         return self._code.is_thread_entry(dso, file_offset)
+
+    def keep_rules(self) -> None:
+        """Stores what was compiled since the last time."""
+        self._code.keep()

@@ -29,6 +29,8 @@ KERNEL_CODE = 0xFFFFFFFF81000000
 class OneKernel:
     """A locator that knows no binary, and notes which kernel it is asked for."""
 
+    unwind_rules = None
+
     def __init__(self) -> None:
         self.asked: list[tuple[bytes, str, int]] = []
 

@@ -136,7 +136,7 @@ def test_equal_mappings_of_an_attach_to_many_threads_are_one() -> None:
         machine.mmap(0, 7, 0x11000, 0x1000, "/lib/b.so")
     spaces = build_address_spaces(machine.side_band, DsoTable(()))
     assert len(spaces.spaces) == 2
-    assert len(spaces.spaces[1].mappings()) == 2
+    assert len(spaces.spaces[1].extents()) == 2
 
 
 def test_anonymous_memory_keeps_runtime_addresses() -> None:
