@@ -10,16 +10,11 @@ from collectors.perf_data import spec
 from collectors.perf_data.attributes import EventAttributes
 from collectors.perf_data.reader import Recording
 from collectors.perf_data.sample_layout import sample_layout
-from profiler.model.event import CLOCK_EVENTS, Event
+from profiler.model.event import CLOCK_EVENTS, Event, base_event_name
 from profiler.model.run import CaptureInfo, HostFacts, PerfSettings
 
-_MODIFIER_LETTERS = frozenset("ukhGHpPDSIWeb")
-
-
-def base_event_name(name: str) -> str:
-    """The name without perf's modifiers: "cycles" of "cycles:ppp"; a tracepoint keeps its colon."""
-    stem, colon, modifiers = name.rpartition(":")
-    return stem if colon and stem and set(modifiers) <= _MODIFIER_LETTERS else name
+# cpu-clock and task-clock, whatever name the recording gives them.
+_CLOCK_CONFIGS = (0, 1)
 
 
 def events_of(attributes: Sequence[EventAttributes]) -> tuple[Event, ...]:
@@ -28,9 +23,10 @@ def events_of(attributes: Sequence[EventAttributes]) -> tuple[Event, ...]:
 
 def _event(attributes: EventAttributes) -> Event:
     base = base_event_name(attributes.name)
+    is_clock = base in CLOCK_EVENTS or (attributes.type == spec.PERF_TYPE_SOFTWARE and attributes.config in _CLOCK_CONFIGS)
     return Event(
         name=attributes.name,
-        unit="ns" if base in CLOCK_EVENTS else base,
+        unit="ns" if is_clock else base,
         frequency_hz=attributes.period_or_frequency if attributes.is_frequency else 0,
         period=0 if attributes.is_frequency else attributes.period_or_frequency,
     )

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from profiler.analysis.findings import WARN, Finding
 from profiler.analysis.select_event import samples_of_event
 from profiler.model.capture import Capture
-from profiler.model.event import Event
+from profiler.model.event import Event, split_event_name
 from profiler.model.run import RunMode
 
 LEAST_COVERED = 0.9
@@ -28,7 +28,7 @@ def coverage_findings(arm: str, captures: Sequence[Capture], event: Event) -> tu
     Only for recordings of whole programs whose resource usage is known, and for clocks.  A clock of user space alone is held
     against the time in user space.
     """
-    name, _, modifiers = event.name.partition(":")
+    name, modifiers = split_event_name(event.name)
     if name not in _CLOCKS or event.unit != "ns" or "k" in modifiers:
         return ()
     used_ns = sampled_ns = samples = 0

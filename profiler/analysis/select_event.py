@@ -10,7 +10,7 @@ import numpy as np
 from profiler.errors import AnalysisError, UsageError
 from profiler.model.arrays import BoolColumn
 from profiler.model.capture import Capture
-from profiler.model.event import Event
+from profiler.model.event import Event, base_event_name
 from profiler.model.quality import ReportWarning
 
 AUTO = "auto"
@@ -33,7 +33,7 @@ def select_event(captures: Sequence[Capture], wanted: str) -> Event:
     if not chosen:
         return Event(wanted if wanted != AUTO else "", "", 0, 0)
     units = sorted({f"{event.name} in {event.unit}" for event in chosen})
-    if len({(_base(event.name), event.unit) for event in chosen}) > 1:
+    if len({(base_event_name(event.name), event.unit) for event in chosen}) > 1:
         raise AnalysisError(f"the runs of one arm count different events ({', '.join(units)}): choose one with --event")
     return chosen[0]
 
@@ -47,7 +47,7 @@ def samples_of_event(capture: Capture, event: Event) -> BoolColumn:
 def _is_event(capture: Capture, event: Event) -> list[bool]:
     """Of each event of the capture, whether it is meant: by its whole name, else by the name without modifiers."""
     exact = [own.name == event.name for own in capture.events]
-    return exact if any(exact) else [_base(own.name) == _base(event.name) for own in capture.events]
+    return exact if any(exact) else [base_event_name(own.name) == base_event_name(event.name) for own in capture.events]
 
 
 def other_events(arm: str, captures: Sequence[Capture], event: Event, wanted: str) -> tuple[ReportWarning, ...]:
@@ -70,7 +70,9 @@ def _counted(capture: Capture) -> Iterator[tuple[Event, int]]:
     rows = capture.samples.event
     counts = np.bincount(rows[rows >= 0], minlength=len(capture.events)).tolist()
     real = [
-        (event, count) for event, count in zip(capture.events, counts, strict=True) if _base(event.name) != _BOOKKEEPING_EVENT
+        (event, count)
+        for event, count in zip(capture.events, counts, strict=True)
+        if base_event_name(event.name) != _BOOKKEEPING_EVENT
     ]
     yield from real or zip(capture.events, counts, strict=True)
 
@@ -91,7 +93,7 @@ def _choose(capture: Capture, wanted: str, sampled: Set[str]) -> Event:
 def _by_default(events: Sequence[Event], sampled: Set[str]) -> list[Event]:
     """The clock, be it sampled or not, so that the choice does not depend on chance; else what has samples."""
     for clock in _CLOCKS:
-        found = [event for event in events if _base(event.name) == clock]
+        found = [event for event in events if base_event_name(event.name) == clock]
         if found:
             return _sampled(found, sampled)
     return _sampled(events, sampled)
@@ -104,10 +106,4 @@ def _sampled(events: Sequence[Event], sampled: Set[str]) -> list[Event]:
 
 def _named(events: Sequence[Event], wanted: str) -> list[Event]:
     exact = [event for event in events if event.name == wanted]
-    return exact or [event for event in events if _base(event.name) == _base(wanted)]
-
-
-def _base(name: str) -> str:
-    """The name without modifiers: ``cpu-clock:u`` is ``cpu-clock``; a tracepoint's ``subsystem:name`` stays whole."""
-    head, _, modifiers = name.partition(":")
-    return head if set(modifiers) <= set("ukhpGHIDPSWeb") else name
+    return exact or [event for event in events if base_event_name(event.name) == base_event_name(wanted)]

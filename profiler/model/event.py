@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 CLOCK_EVENTS = frozenset({"cpu-clock", "task-clock"})
+_MODIFIER_LETTERS = frozenset("ukhGHpPDSIWeb")
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,3 +17,23 @@ class Event:
     unit: str
     frequency_hz: int
     period: int
+
+
+def split_event_name(name: str) -> tuple[str, str]:
+    """(name without modifiers, modifiers): "cycles", "ppp" of "cycles:ppp".
+
+    A tracepoint keeps its colon.  Terms between slashes belong to the name, but for the clocks, where they only say how often
+    to sample: "cpu-clock", "u" of "cpu-clock/freq=1999/u".
+    """
+    stem, separator, modifiers = name.rpartition("/" if name.rfind("/") > name.rfind(":") else ":")
+    if not stem or not set(modifiers) <= _MODIFIER_LETTERS:
+        stem, separator, modifiers = name, "", ""
+    head = stem.partition("/")[0]
+    if head in CLOCK_EVENTS:
+        return head, modifiers
+    return stem + ("/" if separator == "/" else ""), modifiers
+
+
+def base_event_name(name: str) -> str:
+    """The name without modifiers."""
+    return split_event_name(name)[0]

@@ -18,10 +18,9 @@ from collectors.importers.perf_script.sample_header import (
 from collectors.importers.perf_script.stacks import StackText, StackTexts
 from collectors.importers.text_lines import first_lines, line_blocks
 from collectors.importers.text_tables import SAMPLES, SampleText, TextFacts, TextTables
-from collectors.ingest.capture_facts import base_event_name
 from profiler.errors import FormatError
 from profiler.model.capture import Capture
-from profiler.model.event import CLOCK_EVENTS, Event
+from profiler.model.event import CLOCK_EVENTS, Event, base_event_name
 from profiler.model.run import CaptureInfo
 
 # A stack with its inlined frames and source lines is far shorter; more lines are left out.
@@ -102,12 +101,12 @@ class _Reader:
 
     def line(self, line: str) -> None:
         """The next line of the text."""
-        if not line or line.isspace():
+        if line[:1] == "\t" and self._header is not None and len(self._body) < _MOST_STACK_LINES:
+            self._body.append(line)
+        elif not line or line.isspace():
             # A blank line between a header and its stack does not part them.
             if self._body:
                 self._end_sample()
-        elif line[0] == "\t" and self._header is not None:
-            self._add_to_body(line)
         elif line[0] == "#":
             self.comments.add(line)
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import struct
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -252,6 +253,26 @@ def test_events_units_and_weights() -> None:
     assert capture.samples.weight.tolist() == [1003009, 250, 1]
     assert "1 samples belong to no event of the recording and were left out" in capture.quality.notes
     assert "cycles: samples carry no period; each counts the same" in capture.quality.notes
+
+
+@pytest.mark.parametrize(
+    ("kind", "config", "name", "unit"),
+    [
+        (1, 0, "cpu-clock/freq=1999/", "ns"),
+        (1, 1, "renamed", "ns"),
+        (1, 2, "page-faults/period=7/u", "page-faults/period=7/"),
+        (0, 0, "cycles:ppp", "cycles"),
+        (0, 3, "task-clock-like", "task-clock-like"),
+        (2, 77, "sched:sched_switch", "sched:sched_switch"),
+    ],
+)
+def test_only_clocks_count_time_whatever_they_are_called(kind: int, config: int, name: str, unit: str) -> None:
+    content = program(EventSpec(type=kind, config=config))
+    described = struct.pack("<II", 1, 8) + bytes(8) + struct.pack("<I", 2) + writer.feature_string(name)
+    content.features = {12: described + writer.words(*content.ids(0))}
+    content.sample(Sample())
+    (event,) = ingested(content).events
+    assert (event.name, event.unit) == (name, unit)
 
 
 def test_group_samples_stand_for_what_each_counter_gained() -> None:
