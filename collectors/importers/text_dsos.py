@@ -27,10 +27,17 @@ class TextDsos:
         self.rows: list[Dso] = []
         self.modes: list[CpuMode] = []
         self._row_of: dict[tuple[Dso, CpuMode], int] = {}
+        self._row_of_text: dict[tuple[str, bool, bool], int] = {}
 
     def row(self, printed: str, address: int, is_named: bool) -> int:
         """Row of the DSO that is printed as ``printed`` ("" = not printed) for a frame at ``address``."""
-        dso, mode = text_dso(printed, address)
+        key = (printed, _LOWEST_KERNEL_ADDRESS <= address < _NO_ADDRESS, is_named)
+        row = self._row_of_text.get(key)
+        if row is None:
+            row = self._row_of_text[key] = self._new_row(*text_dso(printed, address), is_named)
+        return row
+
+    def _new_row(self, dso: Dso, mode: CpuMode, is_named: bool) -> int:
         if not is_named and dso.kind in (DsoKind.FILE, DsoKind.VDSO):
             dso = Dso(dso.path, b"", DsoKind.UNKNOWN)
         row = self._row_of.setdefault((dso, mode), len(self.rows))

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from collectors.importers.perf_script.frame_line import FrameText, SourceLine, parse_frame
-from collectors.importers.text_dsos import is_generated, text_dso
-from collectors.importers.text_tables import TextFrame, TextTables
-from profiler.model.frame_table import CpuMode
+from collectors.importers.perf_script.frame_rows import FrameRows
+from collectors.importers.text_dsos import is_generated
+from collectors.importers.text_tables import TextTables
 from profiler.model.sample_table import StackState
-from symbolize.demangle import demangle
 from symbolize.unwind.thread_entries import THREAD_ENTRY_FUNCTIONS
 
 # As many frames as the kernel and perf record by default.
@@ -19,8 +17,6 @@ _MAX_STACK_DEPTH = 127
 # Texts that are remembered: many samples have one stack, and most stacks share most of their frames.
 _REMEMBERED_CHARACTERS = 1 << 25
 _REMEMBERED_LINES = 1 << 18
-_MANGLED_PREFIXES = ("_Z", "_R", "__Z", "___Z", "?")
-_RUST_HASH = re.compile(r"^[\w$.:]+::h[0-9a-f]{16}$")
 _JAVA_CALL = "->"
 _NO_SYMBOL_PLACE = FrameText(0, "", "", False)
 
@@ -45,7 +41,10 @@ class StackTexts:
     _stacks: dict[str, StackText] = field(default_factory=dict)
     _stack_characters: int = 0
     _lines: dict[str, FrameText | SourceLine | None] = field(default_factory=dict)
-    _names: dict[str, str] = field(default_factory=dict)
+    _rows: FrameRows = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._rows = FrameRows(self.tables)
 
     def read(self, lines: Sequence[str], is_cut: bool) -> StackText | None:
         """The stack of lines that follow a header; ``None`` when no line is a frame.  ``is_cut``: there were more."""
@@ -65,7 +64,7 @@ class StackTexts:
 
     def single(self, frame: FrameText | None) -> StackText:
         """The stack of a sample that was recorded without one: its own place, or nothing known."""
-        row = self.tables.frame(self._frame(frame or _NO_SYMBOL_PLACE, is_return_address=False))
+        row = self._rows.row(frame or _NO_SYMBOL_PLACE, is_exact=True)
         return StackText(self.tables.stack([row]), StackState.NO_USER_STACK, False, False, 0)
 
     def is_frame(self, line: str) -> bool:
@@ -94,39 +93,22 @@ class StackTexts:
         return frames, unreadable
 
     def _interned(self, frames: Sequence[FrameText], unreadable: int, is_cut: bool) -> StackText:
+        has_inlines = any(frame.is_inlined for frame in frames)
+        places: Sequence[Sequence[FrameText]] = _places(frames) if has_inlines else [(frame,) for frame in frames]
         rows: list[int] = []
         is_user_seen = False
-        places = _places(frames)
         for place in places:
-            mode = text_dso(place[-1].dso, place[-1].address)[1]
-            is_innermost_user = mode is not CpuMode.KERNEL and not is_user_seen
-            is_user_seen |= is_innermost_user
-            is_return_address = bool(rows) and not is_innermost_user
-            rows += [self.tables.frame(self._frame(frame, is_return_address)) for frame in place]
+            is_exact = not rows
+            if not is_user_seen and not self._rows.is_kernel(place[-1]):
+                is_user_seen = is_exact = True
+            rows += [self._rows.row(frame, is_exact) for frame in place]
         if not is_user_seen:
             state = StackState.NO_USER_STACK
         elif frames[-1].symbol in THREAD_ENTRY_FUNCTIONS:
             state = StackState.GAP_POSSIBLE
         else:
             state = StackState.TRUNCATED if is_cut or len(places) >= _MAX_STACK_DEPTH else StackState.ROOTLESS
-        row = self.tables.stack(rows[::-1])
-        return StackText(row, state, len(rows) > 1, any(frame.is_inlined for frame in frames), unreadable)
-
-    def _frame(self, frame: FrameText, is_return_address: bool) -> TextFrame:
-        return TextFrame(frame.dso, max(frame.address, 0), self._name(frame.symbol), is_return_address)
-
-    def _name(self, symbol: str) -> str:
-        is_half_demangled = _RUST_HASH.search(symbol) is not None
-        if not is_half_demangled and not symbol.startswith(_MANGLED_PREFIXES):
-            return symbol
-        if symbol not in self._names:
-            self._names[symbol] = demangle(_mangled_again(symbol) if is_half_demangled else symbol)
-        return self._names[symbol]
-
-
-def _mangled_again(symbol: str) -> str:
-    """The linkage name of a Rust function that perf demangled as if it were C++: "$LT$" and the like are still in it."""
-    return "_ZN" + "".join(f"{len(part)}{part}" for part in symbol.split("::")) + "E"
+        return StackText(self.tables.stack(rows[::-1]), state, len(rows) > 1, has_inlines, unreadable)
 
 
 def _inlined_methods(frame: FrameText) -> Sequence[FrameText]:
