@@ -14,9 +14,9 @@ from profiler.model.frame_table import FrameTable
 from profiler.model.quality import CaptureQuality
 from profiler.model.sample_table import SampleTable, StackState
 
-# One sample with this share of the weight of many is no observation of the program but a broken counter.
-_ABSURD_SHARE = 0.2
-_MANY_SAMPLES = 100
+# From so many samples on, one with more than this share of the weight is no observation of the program but a broken counter.
+# Fewer samples are uneven by themselves: perf begins with tiny periods and lets them grow.
+_ABSURD_SHARES = ((100, 0.2), (10, 0.9))
 # A few samples of the launcher come before every program; only more than this share of the program's own are worth a word.
 _EXPECTED_BEFORE_EXEC = 0.02
 
@@ -77,6 +77,8 @@ def _notes(recording: Recording, index: RecordIndex, counts: IngestCounts, sampl
         notes.append(f"{what} from before the program started {were} left out")
     if not any(event.sample_type & spec.PERF_SAMPLE_CALLCHAIN for event in recording.attributes) and len(samples):
         notes.append("recorded without call stacks; use --call-graph")
+    if index.skipped:
+        notes.append(_skipped_note(index.skipped))
     notes += _weight_notes(recording, samples)
     return tuple(notes)
 
@@ -95,6 +97,16 @@ def _weight_notes(recording: Recording, samples: SampleTable) -> list[str]:
         if event.is_frequency and not has_period:
             notes.append(f"{event.name}: samples carry no period; each counts the same")
         weight = samples.weight[samples.event == row]
-        if len(weight) >= _MANY_SAMPLES and int(weight.max()) > _ABSURD_SHARE * float(weight.sum(dtype=np.float64)):
-            notes.append(f"{event.name}: one sample holds {weight.max() / weight.sum(dtype=np.float64):.0%} of the weight")
+        largest = float(weight.max()) / max(float(weight.sum(dtype=np.float64)), 1.0) if len(weight) else 0.0
+        if largest > next((share for count, share in _ABSURD_SHARES if len(weight) >= count), 1.0):
+            notes.append(
+                f"{event.name}: one of {len(weight)} samples holds {largest:.0%} of the weight; its period may be wrong"
+            )
     return notes
+
+
+def _skipped_note(skipped: tuple[tuple[int, int], ...]) -> str:
+    """``skipped``: (type, count) of the records passed over."""
+    count, types = sum(number for _, number in skipped), ", ".join(str(kind) for kind, _ in skipped)
+    what = "1 record" if count == 1 else f"{count} records"
+    return f"{what} of unknown type{'' if len(skipped) == 1 else 's'} {types} skipped"

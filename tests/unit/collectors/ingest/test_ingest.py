@@ -537,3 +537,33 @@ def test_damaged_records_are_refused_or_give_a_sound_capture(data: st.DataObject
     assert (capture.stacks.prefix < np.arange(len(capture.stacks))).all()
     assert not len(capture.samples) or int(capture.samples.stack.max()) < len(capture.stacks)
     assert set(capture.samples.state.tolist()) <= set(map(int, StackState))
+
+
+def test_records_of_unknown_types_are_told_in_one_line() -> None:
+    content = program()
+    for kind in (200, 300, 200):
+        content.record(kind, 0, bytes(16))
+    content.sample(Sample())
+    capture = ingested(content)
+    assert capture.quality.skipped_records == ((200, 2), (300, 1))
+    assert capture.quality.notes == ("3 records of unknown types 200, 300 skipped",)
+
+
+@pytest.mark.parametrize(
+    ("periods", "note"),
+    [
+        ([1000] * 200, ""),
+        ([1000] * 200 + [60_000], "cpu-clock: one of 201 samples holds 23% of the weight; its period may be wrong"),
+        ([1, 1, 5, 36, 89, 586, 3326, 15566, 97316, 410302, 714311, 717905], ""),
+        ([1000] * 20 + [1 << 50], "cpu-clock: one of 21 samples holds 100% of the weight; its period may be wrong"),
+        ([0] * 20, ""),
+        ([1, 1 << 40], ""),
+    ],
+)
+def test_a_period_beyond_reason_is_told(periods: list[int], note: str) -> None:
+    content = program()
+    for time, period in enumerate(periods):
+        content.sample(Sample(time=time, period=period))
+    capture = ingested(content)
+    assert capture.samples.weight.tolist() == periods
+    assert [line for line in capture.quality.notes if "weight" in line] == ([note] if note else [])
