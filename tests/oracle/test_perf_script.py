@@ -345,5 +345,4 @@ def test_a_killed_recorder(perf: str, binaries: Path, tmp_path: Path) -> None:
         recorder.kill()
     capture = read_recording(path, CaptureInfo(RunIdentity("s", "v", 0, RunMode.IMPORTED)), Locator())
     assert capture.quality.is_unfinished
-    assert any("not finished" in note for note in capture.quality.notes)
     assert len(capture.samples) > 0
