@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import difflib
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from collectors.metrics import parse_metric
 from profiler.analysis.stats import MIN_REPLICATES
 from profiler.errors import UsageError
 from profiler.experiment.experiment_plan import ExperimentPlan, MetricKind, PlanMetric
+from profiler.experiment.placeholders import placeholders
 from profiler.experiment.plan import ProfilePolicy
 from profiler.experiment.plan_table import PlanSource
 from profiler.model.experiment import Design
 from profiler.store.records import check_variant_name
 
-_PLACEHOLDER = re.compile(r"\{([a-z_]+(?:\.[^{}]*)?)\}")
 _TIMES = ("wall", "user", "system")
 AA_SUFFIX = "-again"
 
@@ -115,19 +114,15 @@ def _check_placeholders(plan: ExperimentPlan, source: PlanSource) -> None:
         if variant.rebuild is not None:
             places.append(("variant", number, "rebuild", variant.rebuild.command, building))
     for table, number, key, words, allowed in places:
-        for name in _placeholders(words):
+        for name in placeholders(words):
             if name not in allowed:
                 source.fail(f"{{{name}}} stands for nothing here{_nearest(name, sorted(allowed))}", table, number, key)
     _check_binaries(plan, source)
 
 
-def _placeholders(words: Iterable[str]) -> list[str]:
-    return [match[1] for word in words for match in _PLACEHOLDER.finditer(word)]
-
-
 def _check_binaries(plan: ExperimentPlan, source: PlanSource) -> None:
     words = [*plan.command, *(word for load in plan.loads for word in load.service)]
-    has_binary = "binary" in _placeholders(words)
+    has_binary = "binary" in placeholders(words)
     for number, variant in enumerate(plan.variants):
         if has_binary and not variant.binary:
             source.fail("binary is missing: the command has {binary} in it", "variant", number)
@@ -137,7 +132,7 @@ def _check_binaries(plan: ExperimentPlan, source: PlanSource) -> None:
             source.fail("rebuild and profile_build follow a build, which is missing", "variant", number)
         if bool(variant.profile_build) != bool(variant.profile_binary):
             source.fail("profile_build and profile_binary belong together", "variant", number, "profile_build")
-        if "build_dir" in _placeholders((variant.binary,)) and not variant.build:
+        if "build_dir" in placeholders((variant.binary,)) and not variant.build:
             source.fail("{build_dir} is empty without a build", "variant", number, "binary")
 
 

@@ -45,13 +45,16 @@ class BuildCost:
 
 @dataclass(frozen=True, slots=True)
 class VariantFacts:
-    """A build under test.  ``binary``: path as run; ``sections``: the largest first.  ``build``, ``rebuild``: None where the
-    experiment built nothing.  ``control_of``: the variant that this one repeats under another name, "" = none."""
+    """A build under test.  ``binary``: path as run, ``profile_binary`` the one under perf, "" = the same; ``sha256`` of the
+    former, lower-case hex.  ``sections``: the largest first.  ``build``, ``rebuild``: None where the experiment built nothing.
+    ``control_of``: the variant that this one repeats under another name, "" = none."""
 
     name: str
     note: str = ""
     revision: str = ""
     binary: str = ""
+    profile_binary: str = ""
+    sha256: str = ""
     size_bytes: int = 0
     sections: tuple[SectionSize, ...] = ()
     build: BuildCost | None = None
@@ -94,7 +97,7 @@ class MetricFacts:
 class ExperimentRecord:
     """``variants``: in the plan's order, ``baseline`` one of their names; the order is the ladder's.  ``primary``: the metric
     that the experiment is about, "" = CPU time.  ``per``: work units in one run, such as slots; times are shown divided by it.
-    ``plan_text``: the plan file, whole."""
+    ``margin``: changes up to this fraction count as none.  ``plan_text``: the plan file, whole."""
 
     name: str
     design: Design
@@ -108,6 +111,7 @@ class ExperimentRecord:
     metrics: tuple[MetricFacts, ...] = ()
     primary: str = ""
     per: float = 1.0
+    margin: float = 0.01
     phase: str = ""
     plan_path: str = ""
     plan_text: str = ""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-
 # How the failure of a run begins that the program is not to blame for.
 DISTURBED = "disturbed: "
 

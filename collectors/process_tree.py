@@ -1,0 +1,133 @@
+"""A command with everything it starts: how long it took, how much CPU time and memory all of it used together."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from profiler.errors import CaptureError
+
+POLL_S = 0.05
+_TERMINATE_GRACE_S = 2.0
+_SESSION_FIELD = 3  # of /proc/PID/stat, counted from the state behind the name
+
+
+@dataclass(frozen=True, slots=True)
+class TreeCommand:
+    """``environment``: added to slotscope's own.  ``output``: file that takes what it prints.  ``timeout_s``: 0 = none."""
+
+    arguments: tuple[str, ...]
+    directory: Path
+    output: Path
+    environment: tuple[tuple[str, str], ...] = ()
+    timeout_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class TreeUsage:
+    """``cpu_ns``: user and system time of the command and of all descendants that were waited for.  ``peak_bytes``: the largest
+    memory that all its processes had at one time, looked at every ``POLL_S``; pages that they share count once."""
+
+    exit_code: int
+    wall_ns: int
+    cpu_ns: int
+    peak_bytes: int
+    timed_out: bool = False
+
+
+def run_tree(command: TreeCommand) -> TreeUsage:
+    """Runs the command in a session of its own and waits for it.
+
+    ``CaptureError`` when it cannot be started.  On any exception, Ctrl-C included, its whole process group is ended first.
+    """
+    environment = {**os.environ, **dict(command.environment)}
+    started_ns = time.monotonic_ns()
+    try:
+        with command.output.open("wb") as output:
+            process = subprocess.Popen(
+                command.arguments,
+                cwd=command.directory,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+    except OSError as error:
+        raise CaptureError(f"{command.arguments[0]}: cannot be run in {command.directory}: {error.strerror}") from None
+    try:
+        peak_bytes, timed_out = _watch(process.pid, command.timeout_s)
+        if timed_out:
+            _end_group(process.pid)
+        _, status, usage = os.wait4(process.pid, 0)
+    except BaseException:
+        _end_group(process.pid)
+        process.wait()
+        raise
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return TreeUsage(
+        exit_code=process.returncode,
+        wall_ns=time.monotonic_ns() - started_ns,
+        cpu_ns=round((usage.ru_utime + usage.ru_stime) * 1e9),
+        # A command that ends between two looks has at least the peak of its largest process.
+        peak_bytes=max(peak_bytes, usage.ru_maxrss * 1024),
+        timed_out=timed_out,
+    )
+
+
+def _watch(pid: int, timeout_s: float) -> tuple[int, bool]:
+    """(peak memory, whether the time ran out) until the process has ended, which is not reaped."""
+    peak, deadline = 0, time.monotonic() + timeout_s if timeout_s else float("inf")
+    descriptor = os.pidfd_open(pid)
+    try:
+        while not select.select([descriptor], [], [], POLL_S)[0]:
+            peak = max(peak, session_bytes(pid))
+            if time.monotonic() > deadline:
+                return peak, True
+    finally:
+        os.close(descriptor)
+    return peak, False
+
+
+def session_bytes(session: int) -> int:
+    """Memory of all processes of a session, in which every shared page counts once over its sharers."""
+    total = 0
+    for entry in os.scandir("/proc"):
+        if entry.name.isdigit() and _session_of(entry.name) == session:
+            total += _proportional_bytes(entry.name)
+    return total
+
+
+def _session_of(pid: str) -> int:
+    try:
+        stat = Path("/proc", pid, "stat").read_bytes()
+    except OSError:
+        return -1
+    return int(stat[stat.rindex(b")") + 2 :].split()[_SESSION_FIELD])
+
+
+def _proportional_bytes(pid: str) -> int:
+    with contextlib.suppress(OSError):
+        for line in Path("/proc", pid, "smaps_rollup").read_bytes().splitlines():
+            if line.startswith(b"Pss:"):
+                return int(line.split()[1]) * 1024
+    return 0
+
+
+def _end_group(pid: int) -> None:
+    """Politely, then for certain."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(pid, signal.SIGTERM)
+        deadline = time.monotonic() + _TERMINATE_GRACE_S
+        descriptor = os.pidfd_open(pid)
+        try:
+            select.select([descriptor], [], [], max(0.0, deadline - time.monotonic()))
+        finally:
+            os.close(descriptor)
+        os.killpg(pid, signal.SIGKILL)

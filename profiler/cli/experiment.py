@@ -1,0 +1,116 @@
+"""`slotscope experiment`: repeated, scheduled comparisons from a plan, and what they found."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from profiler.cli.context import CliContext, terminal_style
+from profiler.cli.options import add_selection_options, add_table_options, reading_options
+from profiler.cli.termination import signals_as_interrupts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from profiler.experiment.evaluate import Evaluator, StoredExperiment
+    from profiler.store.store import Store
+
+NAME = "experiment"
+HELP = "Run a plan of builds, conditions and inputs, and show what it found"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", required=True, metavar="run|show|power")
+    running = actions.add_parser("run", help="carry a plan out", description="Carry a plan out.")
+    running.add_argument("plan", metavar="PLAN.toml", type=Path)
+    running.add_argument("--resume", action="store_true", help="go on with the latest session of the plan that was cut short")
+    running.add_argument("--dry-run", action="store_true", help="check the plan and show what would be run; nothing is")
+    showing = actions.add_parser("show", help="what an experiment found", description="What an experiment found.")
+    _add_session(showing)
+    add_selection_options(showing)
+    add_table_options(showing)
+    showing.add_argument("--redact", action="store_true", help="replace host names and home directories")
+    showing.add_argument("--plots", metavar="DIR", type=Path, help="also write plots, as SVG and PNG, into this directory")
+    powering = actions.add_parser("power", help="what more runs could show", description="What more runs could show.")
+    _add_session(powering)
+    add_selection_options(powering)
+    add_table_options(powering, formats=("table", "markdown", "json"))
+
+
+def run(arguments: argparse.Namespace, context: CliContext) -> int:
+    actions: dict[str, Callable[[argparse.Namespace, CliContext], None]] = {"run": _run, "show": _show, "power": _power}
+    actions[arguments.action](arguments, context)
+    return 0
+
+
+def _add_session(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("session", nargs="?", default="", metavar="SESSION", help="session or experiment (default: the latest)")
+
+
+def _run(arguments: argparse.Namespace, context: CliContext) -> None:
+    from profiler.cli.record_progress import RecordingLines
+    from profiler.experiment.experiment_session import ExperimentProgress, run_experiment
+    from profiler.experiment.plan_file import read_plan
+    from profiler.store.store import open_store
+
+    plan = read_plan(arguments.plan)
+    if arguments.dry_run:
+        from profiler.cli.experiment_preview import preview
+
+        context.stdout.write(preview(plan, context))
+        return
+    store = open_store(context.store_directory, create=True)
+    progress = ExperimentProgress(lambda line: print(line, file=context.stderr, flush=True), RecordingLines(context.stderr))
+    with signals_as_interrupts():
+        summary = run_experiment(plan, store, progress, is_resumed=arguments.resume)
+    context.stdout.write(f"session {summary.session}: `slotscope experiment show {summary.session}` shows what it found\n")
+
+
+def _show(arguments: argparse.Namespace, context: CliContext) -> None:
+    from profiler.cli.experiment_rendering import render_evaluation
+    from profiler.experiment.evaluate import find_experiment
+
+    store = _store(context)
+    experiment = find_experiment(store, arguments.session)
+    evaluation = _evaluator(arguments, context, store, experiment).evaluate(experiment)
+    if arguments.plots is not None:
+        from profiler.cli.experiment_rendering import write_plots
+
+        for path in write_plots(evaluation, arguments.plots):
+            print(f"wrote {path}", file=context.stderr)
+    options = reading_options(arguments)
+    context.stdout.write(render_evaluation(evaluation, options, arguments.redact, terminal_style(context)))
+
+
+def _power(arguments: argparse.Namespace, context: CliContext) -> None:
+    from profiler.analysis.power import power_table
+    from profiler.cli.experiment_rendering import render_power
+    from profiler.experiment.evaluate import condition_names, find_experiment
+
+    store = _store(context)
+    experiment = find_experiment(store, arguments.session)
+    evaluator = _evaluator(arguments, context, store, experiment)
+    options = reading_options(arguments)
+    arms = evaluator.costs(experiment, condition_names(experiment.record)[0])
+    table = power_table(arms[0], arms[1], options.by, evaluator.margin)
+    context.stdout.write(render_power(table, options, terminal_style(context)))
+
+
+def _store(context: CliContext) -> Store:
+    from profiler.store.store import open_store
+
+    return open_store(context.store_directory, create=False)
+
+
+def _evaluator(arguments: argparse.Namespace, context: CliContext, store: Store, experiment: StoredExperiment) -> Evaluator:
+    from dataclasses import replace
+
+    from profiler.cli.load_arms import symbol_tools
+    from profiler.cli.progress import SlowProgress
+    from profiler.experiment.evaluate import Evaluator
+
+    options = reading_options(arguments)
+    analysis = replace(options.analysis(()), phase=experiment.record.phase if options.phase is None else options.phase)
+    symbolizer = symbol_tools(options.debug_dirs).symbolizer
+    return Evaluator(store, analysis, experiment.record.margin, symbolizer, SlowProgress(context.stderr))

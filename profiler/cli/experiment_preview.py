@@ -1,0 +1,100 @@
+"""What `slotscope experiment run --dry-run` shows: the order of the runs, how long they may take, what they could show."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from profiler.cli.context import CliContext
+
+if TYPE_CHECKING:
+    from profiler.experiment.evaluate import StoredExperiment
+    from profiler.experiment.experiment_plan import ExperimentPlan
+    from profiler.experiment.schedule import ScheduledRun
+    from profiler.store.store import Store
+
+
+def preview(plan: ExperimentPlan, context: CliContext) -> str:
+    """Lines for the terminal.  Duration and visible effects come from the latest session of the same experiment."""
+    from profiler.experiment.schedule import make_schedule
+    from reports.quantities import counted
+
+    labels = arm_labels(plan)
+    schedule = make_schedule(len(labels), plan.runs, plan.warmup, plan.profile, plan.seed)
+    lines = [
+        f"{plan.name}: {counted(len(labels), 'arm')}, {counted(len(schedule.rounds), 'round')}, "
+        f"{counted(len(schedule), 'run')} in all, seed {plan.seed}"
+    ]
+    if schedule.warmups:
+        lines.append(f"warm-up: {', '.join(labels[run.arm] for run in schedule.warmups)}")
+    lines += [f"round {number + 1}: {_order(runs, labels)}" for number, runs in enumerate(schedule.rounds)]
+    return "\n".join([*lines, *_expectations(plan, len(schedule), context)]) + "\n"
+
+
+def arm_labels(plan: ExperimentPlan) -> list[str]:
+    """Of the plan's arms in their order, without building anything."""
+    from profiler.experiment.plan_check import AA_SUFFIX
+
+    names: list[str] = []
+    for variant in plan.variants:
+        names.append(variant.name)
+        if plan.is_aa and variant.name == plan.baseline:
+            names.append(variant.name + AA_SUFFIX)
+    if not plan.conditions:
+        return names
+    return [f"{name}@{condition.name}" for condition in plan.conditions for name in names]
+
+
+def _order(runs: Sequence[ScheduledRun], labels: Sequence[str]) -> str:
+    return ", ".join(f"{labels[run.arm]} ({run.mode})" for run in runs)
+
+
+def _expectations(plan: ExperimentPlan, runs: int, context: CliContext) -> list[str]:
+    from profiler.cli.context import existing_store
+    from profiler.errors import UsageError
+    from profiler.experiment.evaluate import find_experiment
+
+    store = existing_store(context)
+    try:
+        earlier = find_experiment(store, plan.name) if store is not None else None
+    except UsageError:
+        earlier = None
+    if store is None or earlier is None:
+        return ["how long it takes and what it could show is not known: no session of this experiment is in the store"]
+    return [_duration_line(store, earlier, runs), *_visible_lines(plan, store, earlier, context)]
+
+
+def _duration_line(store: Store, earlier: StoredExperiment, runs: int) -> str:
+    from reports.quantities import scale_for
+
+    walls = [run.summary.wall_ns for run in store.runs(earlier.session.name) if not run.summary.failure]
+    if not walls:
+        return f"session {earlier.session.name} has no finished run: how long it takes is not known"
+    total = runs * statistics.fmean(walls)
+    return f"about {scale_for([total], 'ns').quantity(total)} in the programs alone, as in session {earlier.session.name}"
+
+
+def _visible_lines(plan: ExperimentPlan, store: Store, earlier: StoredExperiment, context: CliContext) -> list[str]:
+    from profiler.analysis.power import power_table
+    from profiler.cli.load_arms import symbol_tools
+    from profiler.cli.progress import SlowProgress
+    from profiler.errors import AnalysisError
+    from profiler.experiment.evaluate import Evaluator, condition_names
+    from profiler.pipeline import AnalysisOptions
+    from reports.quantities import scale_for
+
+    with SlowProgress(context.stderr) as progress:
+        options = AnalysisOptions(phase=plan.phase)
+        evaluator = Evaluator(store, options, plan.margin, symbol_tools(()).symbolizer, progress)
+        try:
+            arms = evaluator.costs(earlier, condition_names(earlier.record)[0])
+            table = power_table(arms[0], arms[1], "category", plan.margin, (plan.runs,))
+        except AnalysisError as error:
+            return [f"what {plan.runs} runs could show is not known: {error}"]
+    lines = [f"smallest changes that {plan.runs} runs per arm would show, with the noise of session {earlier.session.name}:"]
+    scale = scale_for([row.mean for row in (*table.rows, table.total)], table.unit)
+    for row in (*table.rows, table.total):
+        share = f" ({100 * row.visible[0] / row.mean:.1f} % of it)" if row.mean else ""
+        lines.append(f"  {row.label}: {scale.quantity(row.visible[0])}{share}")
+    return lines

@@ -1,0 +1,173 @@
+"""An experiment from its plan to a finished session: builds, the record of what it is, and its runs; or taken up again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from collectors.metrics import MetricSpec, parse_metric
+from profiler.codec.json_values import JsonShapeError, from_json, to_json
+from profiler.errors import StoreError, UsageError
+from profiler.experiment.arms import experiment_arms
+from profiler.experiment.builds import BuiltVariant, build_variants, file_digest
+from profiler.experiment.experiment_plan import ExperimentPlan, MetricKind, PlanMetric
+from profiler.experiment.plan import RecordPlan
+from profiler.experiment.plan_check import AA_SUFFIX
+from profiler.experiment.progress import RecordProgress, SessionSummary
+from profiler.experiment.runner import SessionSetup, record_session
+from profiler.model.experiment import ConditionFacts, ExperimentRecord, InputFacts, MetricFacts, VariantFacts
+from profiler.store.records import SessionState, StoredSession
+from profiler.store.store import Store
+
+DOCUMENT = "experiment.json"
+BUILDS = "builds"
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentProgress:
+    """``note``: a line of text about the work before the first run; ``runs``: of the runs themselves."""
+
+    note: Callable[[str], None]
+    runs: RecordProgress
+
+
+def run_experiment(plan: ExperimentPlan, store: Store, progress: ExperimentProgress, is_resumed: bool) -> SessionSummary:
+    """Builds and runs; with ``is_resumed`` goes on with the latest session of this very plan that was cut short.
+
+    ``UsageError`` when there is none; ``CaptureError`` for builds and runs that fail.
+    """
+    if is_resumed:
+        return _resumed(plan, store, progress)
+    built = build_variants(plan, store.directory / BUILDS / plan.name, progress.note)
+    recording = record_plan(plan, built)
+    record = experiment_record(plan, built)
+    setup = SessionSetup(documents=((DOCUMENT, encode_record(record)),))
+    return record_session(recording, store, progress.runs, setup=setup)
+
+
+def record_plan(plan: ExperimentPlan, built: Sequence[BuiltVariant]) -> RecordPlan:
+    """What the runner is to do."""
+    return RecordPlan(
+        command=plan.command,
+        arms=experiment_arms(plan, built),
+        seed=plan.seed,
+        runs=plan.runs,
+        warmup=plan.warmup,
+        profile=plan.profile,
+        event=plan.event,
+        frequency_hz=plan.frequency_hz,
+        call_graph=plan.call_graph,
+        metrics=tuple(spec for metric in plan.metrics if (spec := _output_metric(metric)) is not None),
+        before=plan.before,
+        drop_caches=plan.drop_caches,
+        inputs=tuple(given.path for given in plan.inputs),
+        cpus=plan.cpus,
+        phase=plan.phase,
+        keep_raw=plan.keep_raw,
+        timeout_s=plan.timeout_s,
+        retries=plan.retries,
+    )
+
+
+def experiment_record(plan: ExperimentPlan, built: Sequence[BuiltVariant]) -> ExperimentRecord:
+    """What is kept beside the runs.  ``UsageError`` for an input that cannot be read."""
+    return ExperimentRecord(
+        name=plan.name,
+        design=plan.design,
+        runs=plan.runs,
+        seed=plan.seed,
+        baseline=plan.baseline,
+        command=plan.command,
+        variants=_variant_facts(plan, built),
+        conditions=tuple(
+            ConditionFacts(condition.name, condition.args, condition.env, condition.is_control, condition.note)
+            for condition in plan.conditions
+        ),
+        inputs=tuple(_input_facts(given.name, given.path, given.note) for given in plan.inputs),
+        metrics=tuple(MetricFacts(metric.name, metric.direction, f"{metric.kind}: {metric.spec}") for metric in plan.metrics),
+        primary=plan.primary,
+        per=plan.per,
+        margin=plan.margin,
+        phase=plan.phase,
+        plan_path=str(plan.path),
+        plan_text=plan.text,
+    )
+
+
+def encode_record(record: ExperimentRecord) -> bytes:
+    return json.dumps(to_json(record), ensure_ascii=False, indent=1).encode("utf-8", "surrogateescape") + b"\n"
+
+
+def stored_record(store: Store, session: str) -> ExperimentRecord | None:
+    """None for a session that is no experiment; ``StoreError`` for a damaged document."""
+    data = store.document(session, DOCUMENT)
+    if data is None:
+        return None
+    try:
+        return from_json(ExperimentRecord, json.loads(data.decode("utf-8", "surrogateescape")))
+    except (ValueError, RecursionError, JsonShapeError) as error:
+        raise StoreError(f"session {session}: {DOCUMENT} is damaged ({error})") from None
+
+
+def _resumed(plan: ExperimentPlan, store: Store, progress: ExperimentProgress) -> SessionSummary:
+    session, record = _unfinished(plan, store)
+    progress.note(f"taking up session {session.name} again")
+    built = _built_before(plan, record)
+    recording = record_plan(replace(plan, seed=record.seed), built)
+    _check_builds(record, session.name)
+    return record_session(recording, store, progress.runs, setup=SessionSetup(resumed=session.name))
+
+
+def _unfinished(plan: ExperimentPlan, store: Store) -> tuple[StoredSession, ExperimentRecord]:
+    """The latest session of a plan of this name that did not finish."""
+    others = []
+    for session in reversed(store.sessions()):
+        record = stored_record(store, session.name) if session.state is not SessionState.FINISHED else None
+        if record is not None and record.name == plan.name:
+            if record.plan_text == plan.text:
+                return session, record
+            others.append(session.name)
+    if others:
+        raise UsageError(
+            f"{plan.path}: changed since session {others[0]} began: its runs would be of two kinds; start anew without --resume"
+        )
+    raise UsageError(f"{plan.path}: no session of experiment {plan.name!r} was cut short; start one without --resume")
+
+
+def _built_before(plan: ExperimentPlan, record: ExperimentRecord) -> tuple[BuiltVariant, ...]:
+    facts = {variant.name: variant for variant in record.variants}
+    return tuple(
+        BuiltVariant(variant, facts[variant.name].binary, facts[variant.name].profile_binary, facts[variant.name])
+        for variant in plan.variants
+    )
+
+
+def _check_builds(record: ExperimentRecord, session: str) -> None:
+    """A binary that was rebuilt since would make two builds pass for one."""
+    for variant in record.variants:
+        if variant.sha256 and file_digest(Path(variant.binary)) != variant.sha256:
+            raise UsageError(f"{variant.binary} changed since session {session} began: start anew without --resume")
+
+
+def _variant_facts(plan: ExperimentPlan, built: Sequence[BuiltVariant]) -> tuple[VariantFacts, ...]:
+    facts = []
+    for variant in built:
+        facts.append(variant.facts)
+        if plan.is_aa and variant.plan.name == plan.baseline:
+            facts.append(replace(variant.facts, name=plan.baseline + AA_SUFFIX, control_of=plan.baseline))
+    return tuple(facts)
+
+
+def _input_facts(name: str, path: Path, note: str) -> InputFacts:
+    try:
+        return InputFacts(name, str(path), path.stat().st_size, file_digest(path), note)
+    except OSError as error:
+        raise UsageError(f"input {name!r}: {path}: {error.strerror}") from None
+
+
+def _output_metric(metric: PlanMetric) -> MetricSpec | None:
+    if metric.kind not in (MetricKind.REGEX, MetricKind.JSON):
+        return None
+    return parse_metric(f"{metric.name}={metric.kind}:{metric.spec}", metric.pick)
