@@ -42,6 +42,7 @@ from profiler.rules.matcher import RuleMatcher
 if TYPE_CHECKING:
     from profiler.model.call_stacks import CallStacks
     from profiler.model.explanation import Explanation
+    from profiler.model.rule_finding import RuleUse
 
 Progress = Callable[[str], None]
 
@@ -134,6 +135,20 @@ def explain_function(arm: Arm, function: str, options: AnalysisOptions, symboliz
         message = f"{arm.name}: no sample has a function that matches '{function}'{_hint(function, names)}"
         raise AnalysisError(message, analysis.missing_files())
     return explanations
+
+
+def arm_rule_use(arm: Arm, options: AnalysisOptions, symbolizer: Symbolizer) -> RuleUse:
+    """What the rules took of the arm, and what none of them did; errors as for ``arm_costs``."""
+    from profiler.analysis.rule_use import merge_rule_use, rule_use
+    from profiler.model.rule_finding import RuleUse
+
+    analysis = _Analysis(arm, options, symbolizer, None)
+    uses, others = [], []
+    for run in analysis.runs(keep_lines=False):
+        uses.append(rule_use(run.attributed, analysis.rule_set))
+        others.append(other_functions(run.attributed))
+    whole = merge_rule_use(uses)
+    return RuleUse(arm.name, whole.places, whole.taken, merge_other_functions(others), whole.total)
 
 
 @dataclass(frozen=True, slots=True)

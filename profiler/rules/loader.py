@@ -27,6 +27,8 @@ _FLAG_KEYS = ("transparent", "passthrough", "fallback")
 _RULE_KEYS = ("category", "group", *_PATTERN_KEYS, *_FLAG_KEYS)
 _TOP_KEYS = ("extends", "rule")
 NAMES_OF_SUMS = ("total", "(rest)")
+# A group that is repeated without limit: only these need a closer look.
+_NESTED_REPETITION = re.compile(r"\)(?:[*+]|\{\d*,\})")
 _BUILTIN_DIRECTORY = Path(__file__).parent
 PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 
@@ -80,6 +82,11 @@ def load_rule_sets(names_or_files: Sequence[str] = DEFAULT_RULE_SETS) -> RuleSet
     return RuleSet(shown, tuple(rule for file in files for rule in file.rules))
 
 
+def origin_name(name_or_file: str) -> str:
+    """What ``Rule.origin`` calls a rule set or file before the line number."""
+    return f"{name_or_file}.toml" if name_or_file in builtin_names() else name_or_file
+
+
 def parse_rule_file(text: str, name: str, is_builtin: bool = False) -> RuleFile:
     """Rules from the text of a file; ``name`` is how messages and ``Rule.origin`` call it.  ``is_builtin``: the patterns in
     lists are known to be right one by one, and only what they make together is compiled."""
@@ -110,7 +117,7 @@ def parse_rule_file(text: str, name: str, is_builtin: bool = False) -> RuleFile:
 def _load(name: str) -> RuleFile:
     if name in builtin_names():
         text = (_BUILTIN_DIRECTORY / f"{name}.toml").read_text(encoding="utf-8")
-        return parse_rule_file(text, f"{name}.toml", is_builtin=True)
+        return parse_rule_file(text, origin_name(name), is_builtin=True)
     path = Path(name)
     if not (path.suffix == ".toml" or "/" in name or path.is_file()):
         known = builtin_names()
@@ -194,9 +201,21 @@ def _compile(table: _Table, key: str, pattern: str) -> re.Pattern[str]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)  # "[[" is read as today's Python reads it
-            return re.compile(pattern)
+            compiled = re.compile(pattern)
     except (re.error, RecursionError, OverflowError) as error:
         table.fail(key, f"'{key}' is no regular expression: {error} in '{pattern}'")
+    if not table.is_builtin and _may_explode(pattern):
+        table.fail(key, f"'{key}' can take exponential time: its repetition reads one text in several ways in '{pattern}'")
+    return compiled
+
+
+def _may_explode(pattern: str) -> bool:
+    if not _NESTED_REPETITION.search(pattern):
+        return False
+    from profiler.rules.regex_cost import is_explosive
+    from profiler.rules.regex_tree import parse_regex
+
+    return is_explosive(parse_regex(pattern))
 
 
 def _check_placeholders(table: _Table, category: str, patterns: Mapping[str, RulePattern | None]) -> None:
