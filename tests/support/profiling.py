@@ -58,8 +58,8 @@ def record(
     return RecordedRun(capture, outcome, read_timers(output.read_text()))
 
 
-def costs_of(run: RecordedRun, phase: str = ALL_PHASES, view: str = "leaf") -> ArmCosts:
-    options = AnalysisOptions(phase=phase, view=view)
+def costs_of(run: RecordedRun, phase: str = ALL_PHASES, view: str = "leaf", focus: str = "") -> ArmCosts:
+    options = AnalysisOptions(phase=phase, view=view, focus=focus)
     return arm_costs(Arm("epoch", (run.capture,)), options, Symbolizer(Locator(), None))
 
 
@@ -72,13 +72,24 @@ def assert_shares_match(
 ) -> None:
     """Every category's share of the table equals its share of the timers within ``tolerance`` and so many standard deviations
     of sampling; a category that has no timer is expected to have no time."""
-    measured = self_by_name(table)
-    total, samples = int(table.total.sum()), int(table.self_samples.sum())
-    timed = sum(expected_ns.values())
+    samples = int(table.self_samples.sum())
+    assert share_misses(self_by_name(table), expected_ns, tolerance, samples, sampling_deviations) == []
+
+
+def share_misses(
+    measured: Mapping[str, int],
+    expected_ns: Mapping[str, int],
+    tolerance: float,
+    samples: int,
+    sampling_deviations: float = 3,
+) -> list[str]:
+    """The names whose share of ``measured`` is not their share of ``expected_ns``, each with both; see
+    ``assert_shares_match``."""
+    total, timed = sum(measured.values()), sum(expected_ns.values())
     misses = []
     for name in sorted({*measured, *expected_ns}):
         share, expected = measured.get(name, 0) / total, expected_ns.get(name, 0) / timed
         allowed = tolerance + sampling_deviations * math.sqrt(expected * (1 - expected) / samples)
         if abs(share - expected) > allowed:
             misses.append(f"{name}: {share:.2%}, by the timers {expected:.2%}, allowed +-{allowed:.2%}")
-    assert not misses
+    return misses

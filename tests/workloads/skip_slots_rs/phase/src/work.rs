@@ -10,8 +10,8 @@ use types::{BeaconState, List, PublicKeyBytes, Validator};
 
 const UPDATES: usize = 8192;
 const LEAVES: usize = 4096;
-const PIVOTS: usize = 16;
-const SHUFFLED: usize = 16_384;
+const PIVOTS: usize = 2;
+const SHUFFLED: usize = 1 << 18;
 const COPIED_BYTES: usize = 1 << 18;
 const BLOCKS: usize = 8192;
 const NEW_KEYS: usize = 1024;
@@ -23,13 +23,11 @@ pub struct Work {
     pub(crate) changing: List<u64>,
     pub(crate) updates: Vec<(usize, u64)>,
     pub(crate) leaves: Vec<PackedLeaf<u64>>,
-    pub(crate) seed: [u8; 32],
     pub(crate) indices: Vec<usize>,
     pub(crate) pivots: Vec<usize>,
     pub(crate) sources: Vec<Source>,
     pub(crate) validators: Vec<Validator>,
     pub(crate) participation: Vec<u8>,
-    pub(crate) balance: u64,
     pub(crate) context: EpochContext,
     pub(crate) pubkey_cache: PubkeyCache,
     pub(crate) new_pubkeys: Vec<PublicKeyBytes>,
@@ -55,13 +53,11 @@ impl Work {
             changing: state.balances.clone(),
             updates: (0..UPDATES).map(|place| (place * (validators / UPDATES).max(1) % validators, place as u64)).collect(),
             leaves: (0..LEAVES).map(|_| PackedLeaf::repeat(0, 4)).collect(),
-            seed,
             indices: (0..SHUFFLED).collect(),
             pivots: (1..=PIVOTS).map(|place| place * STRIDE % SHUFFLED).collect(),
             sources,
             validators: state.validators.to_vec(),
             participation: state.previous_epoch_participation.to_vec(),
-            balance: 31_999_999_999,
             context: EpochContext::new(state, &compute_totals(state)?)?,
             pubkey_cache: state.pubkey_cache.clone(),
             new_pubkeys: (0..NEW_KEYS).map(|place| new_key(&seed, place)).collect(),

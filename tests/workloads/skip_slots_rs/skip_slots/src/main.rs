@@ -16,7 +16,11 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() {
     let options = Options::parse(std::env::args().skip(1));
-    if let Err(error) = rayon::ThreadPoolBuilder::new().num_threads(options.threads).build_global() {
+    let mut workers = rayon::ThreadPoolBuilder::new().num_threads(options.threads);
+    if options.threads == 1 {
+        workers = workers.use_current_thread();
+    }
+    if let Err(error) = workers.build_global() {
         eprintln!("{error}");
         std::process::exit(1);
     }

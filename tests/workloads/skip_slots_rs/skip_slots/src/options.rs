@@ -10,7 +10,7 @@ const USAGE: &str = "usage: skip_slots [--mode mixed|pure|vectors] [--slots N] [
   --slots N                 slots of a run; every 32nd one ends an epoch (default 32)
   --runs N                  runs, each from the same state (default 3); in pure mode: how often each phase has its turn
   --validators N            size of the registry (default 65536)
-  --threads N               rayon's workers (default: one for each CPU)
+  --threads N               rayon's workers (default: one for each CPU); 1: the main thread does everything itself
   --partial-state-advance   no hashing of the state";
 
 #[derive(Clone, Copy, Debug, PartialEq)]

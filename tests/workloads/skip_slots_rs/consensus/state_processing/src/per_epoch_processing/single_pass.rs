@@ -81,6 +81,17 @@ pub fn process_epoch_single_pass(state: &mut BeaconState, totals: &Totals) -> Re
     Ok(())
 }
 
+/// The arithmetic for validators in a plain array, with an inactivity score of 3: the sum of their new balances.
+#[inline(never)]
+pub fn process_validators(validators: &[Validator], participation: &[u8], context: &mut EpochContext) -> Result<u64, Error> {
+    let mut sum = 0u64;
+    for (validator, flags) in validators.iter().zip(participation) {
+        let outcome = process_single_validator(validator, validator.effective_balance, *flags, 3, context)?;
+        sum.safe_add_assign(outcome.balance)?;
+    }
+    Ok(sum)
+}
+
 /// The arithmetic of the walk for one validator.  `flags`: its participation in the previous epoch.
 pub fn process_single_validator(
     validator: &Validator,
