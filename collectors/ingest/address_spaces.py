@@ -19,7 +19,8 @@ from collectors.perf_data.side_band import CommRecord, ForkRecord, MmapRecord, S
 from profiler.model.arrays import Int32Column, Int64Column, UInt8Column, UInt64Column, distinct
 from profiler.model.dso import DsoKind
 
-USER_ADDRESS_LIMIT = 1 << 47
+# 48 bits on arm64, 47 on x86-64.
+USER_ADDRESS_LIMIT = 1 << 48
 NO_SPACE = 0
 _PAGE_BITS = np.uint64(12)
 _SPACE_SHIFT = np.uint64(36)

@@ -21,11 +21,12 @@ from profiler.model.frame_table import CpuMode
 
 _MARKER = np.uint64(spec.PERF_CONTEXT_MAX)
 _KERNEL_HALF = np.uint64(1 << 63)
-_ADDRESS_BITS = np.uint64(47)
-_ADDRESS_LIMIT = np.uint64(1 << 47)
-_KERNEL_START = np.uint64(2**64 - 2**47)
+# Of user addresses on arm64; x86-64 has one less, and the kernel's half as much.
+_ADDRESS_BITS = np.uint64(48)
+_ADDRESS_LIMIT = np.uint64(1 << 48)
+_KERNEL_START = np.uint64(2**64 - 2**48)
 # Spaces per generation of the address table: as many as fit beside an address in one key, the kernel half left aside.
-_GENERATION_BITS = 16
+_GENERATION_BITS = 15
 _GUEST_MARKERS = np.array([spec.PERF_CONTEXT_GUEST, spec.PERF_CONTEXT_GUEST_KERNEL, spec.PERF_CONTEXT_GUEST_USER], np.uint64)
 
 

@@ -147,6 +147,20 @@ def test_mappings_of_kernels_that_wrote_no_protection() -> None:
     assert "/usr/lib/long/name.so" in {dso.path for dso in capture.dsos}
 
 
+def test_addresses_of_arm64_have_48_bits() -> None:
+    content = RecordingWriter()
+    kernel, library = 0xFFFF000008081000, 0xFFFF9A000000
+    content.mmap2(10, library, 0x10000, 0x3000, b"/lib/libc.so")
+    content.mmap2(10, library + 0x20000, 0x1000, 0, b"//anon")
+    chain = (KERNEL, kernel, USER, library + 0x10, library + 0x20010)
+    content.sample(Sample(ip=kernel, chain=chain, misc=1))
+    assert stack_of(ingested(content), 0) == [
+        ("[kernel]", kernel, False),
+        ("libc.so", 0x3010, False),
+        ("[unknown]", library + 0x20010, True),
+    ]
+
+
 BPF = 0xFFFFFFFFC0100000
 
 
@@ -422,7 +436,7 @@ def test_states_without_binaries() -> None:
 
 def test_garbage_in_frame_pointer_chains_is_kept_as_unmapped() -> None:
     content = program()
-    garbage = [0, 0x7FFF_FFFF_FFFF, 0x8000_0000_0000, 0x6161_6161_6161_6161, 2**63 + 5, 0xFFFF_0000_0000_0000, 0x400020]
+    garbage = [0, 0x7FFF_FFFF_FFFF, 0x8000_0000_0000, 0x6161_6161_6161_6161, 2**63 + 5, 0xFFFE_0000_0000_0000, 0x400020]
     content.sample(Sample(time=2, chain=(USER, 0x400010, *garbage)))
     content.sample(Sample(time=3, pid=99, tid=99, chain=(USER, 0, 0x400010)))
     capture = ingested(content)
