@@ -53,6 +53,10 @@ class KernelSymbols:
             at = self._text.find(wanted, at + 1)
         return None
 
+    @property
+    def first_address(self) -> int:
+        return int(self._start[0]) if len(self._start) else 0
+
     def spans(self, addresses: UInt64Column) -> bool:
         """Do all addresses lie between the first symbol and the end of the last."""
         return not len(addresses) or bool(addresses.min() >= self._start[0] and addresses.max() < self._end[-1])

@@ -13,9 +13,12 @@ import os
 import re
 from pathlib import Path
 
+import numpy as np
+
 from profiler.model.arrays import UInt64Column
 from symbolize.kallsyms import KernelSymbols, decode_kernel_symbols, parse_kallsyms
 
+_X86_KERNEL_CODE = 2**64 - 2**31
 _BOOT_ID = re.compile(r"[0-9a-f-]{36}")
 
 
@@ -82,9 +85,15 @@ class KernelSymbolsOnDemand:
         return self._kernel_proper.address(name)
 
     def _symbols_for(self, addresses: UInt64Column) -> KernelSymbols:
-        if self._all is None and not self._kernel_proper.spans(addresses):
+        if self._all is None and not self._kernel_proper.spans(self._possible(addresses)):
             self._all = read_kallsyms()
         return self._all or self._kernel_proper
+
+    def _possible(self, addresses: UInt64Column) -> UInt64Column:
+        """Without those at which no code of an x86-64 kernel, of its modules or of BPF programs can lie: below the last 2 GiB
+        (Documentation/arch/x86/x86_64/mm.rst); chains of frame pointers that are broken end in such numbers."""
+        is_x86 = self._kernel_proper.first_address >= _X86_KERNEL_CODE
+        return addresses[addresses >= np.uint64(_X86_KERNEL_CODE)] if is_x86 else addresses
 
 
 def read_kallsyms() -> KernelSymbols | None:

@@ -72,6 +72,10 @@ class Space:
         self.added.append(extent)
         insort(self.by_start, extent)
 
+    def is_free(self, start: int, end: int) -> bool:
+        last = bisect_left(self.by_start, (end,))
+        return not last or self.by_start[last - 1][1] <= start
+
 
 @dataclass(slots=True)
 class AddressSpaces:
@@ -147,11 +151,13 @@ class _Builder:
             return
         mapping = (record.start, end, record.file_offset, self._dsos.file(record.path, record.build_id))
         space = self.space_of(record.pid, record.time_ns)
-        space.extents()
-        old = space.overlapping(record.start, end)
-        if not old:
+        if space.parent is not None:
+            space.extents()
+        if space.is_free(record.start, end):
             space.add(self._extent(mapping))
-        elif len(old) != 1 or self.result.mappings[old[0][2]] != mapping:
+            return
+        old = space.overlapping(record.start, end)
+        if len(old) != 1 or self.result.mappings[old[0][2]] != mapping:
             self._cut(record, space, mapping, old)
 
     def _extent(self, mapping: Mapping) -> _Extent:

@@ -12,6 +12,7 @@ from profiler.model.arrays import BoolColumn
 from profiler.model.category import OTHER, Places, Rule, RuleMatches, RuleSet
 from profiler.model.symbols import Function, NameSource
 from profiler.rules.loader import NAMES_OF_SUMS, PLACEHOLDER
+from profiler.rules.presence import presence_test
 
 _TAKEN = frozenset({OTHER, *NAMES_OF_SUMS, ""})
 
@@ -25,12 +26,11 @@ class _Place(NamedTuple):
     dso: str
 
 
-# (row of a rule, the search for its function pattern or ``None`` without one, is it transparent)
-_Candidate = tuple[int, Callable[[str], re.Match[str] | None] | None, bool]
-
-
-def _candidate(row: int, rule: Rule) -> _Candidate:
-    return row, None if rule.function is None else rule.function.compiled.search, rule.is_transparent
+_MANY_PLACES = 1000
+# What a test gives is true where the function pattern of a rule is in a name.
+PresenceTest = Callable[[str], object]
+# (row of a rule, test or ``None`` for a rule without a function pattern, is it transparent)
+_Candidate = tuple[int, PresenceTest | None, bool]
 
 
 class RuleMatcher:
@@ -45,6 +45,10 @@ class RuleMatcher:
         self._rules = rule_set.rules
         order = sorted(range(len(self._rules)), key=lambda row: (self._rules[row].is_fallback, row))
         self._order = tuple(order)
+        self._is_in: list[PresenceTest | None] = [
+            None if rule.function is None else rule.function.compiled.search for rule in self._rules
+        ]
+        self._has_quick_tests = False
         self._category_rows: dict[str, int] = {}
         self._groups: list[str] = []
         self._is_passthrough: list[bool] = []
@@ -62,6 +66,7 @@ class RuleMatcher:
         self, functions: Sequence[Function], files: Sequence[str], dso_names: Sequence[str], places: Places
     ) -> RuleMatches:
         """The rules that match each place, in the order in which they are to be tried (see ``RuleMatches``)."""
+        self._prepare(len(places))
         start = np.zeros(len(places) + 1, np.int32)
         found: list[tuple[int, int, int]] = []
         rows = zip(places.function.tolist(), places.file.tolist(), places.dso.tolist(), strict=True)
@@ -83,6 +88,14 @@ class RuleMatcher:
             under_hits=self._under_hits(functions),
         )
 
+    def _prepare(self, place_count: int) -> None:
+        """Makes quick tests of the patterns once there is so much to match that they save more than they cost."""
+        if place_count >= _MANY_PLACES and not self._has_quick_tests:
+            self._has_quick_tests = True
+            patterns = [rule.function for rule in self._rules]
+            self._is_in = [None if pattern is None else presence_test(pattern.compiled) for pattern in patterns]
+            self._rules_of_dso.clear()
+
     def _matches(self, function: Function, file: str, dso: str) -> tuple[tuple[int, int, int], ...]:
         """(rule, category, under pattern) of every rule that can take the place."""
         place = _Place(*_searched_names(function), file, dso)
@@ -94,9 +107,9 @@ class RuleMatcher:
     def _try_rules(self, place: _Place) -> list[tuple[int, int, int]]:
         found = []
         key, trait_key = place.key, place.trait_key
-        for row, search, is_transparent in self._candidates(place.dso):
+        for row, is_in, is_transparent in self._candidates(place.dso):
             # Most rules fail here, thousands of times; only what is left is worth a call.
-            if search is not None and search(key) is None and (not trait_key or is_transparent or search(trait_key) is None):
+            if is_in is not None and not is_in(key) and (not trait_key or is_transparent or not is_in(trait_key)):
                 continue
             rule = self._rules[row]
             category = _category_of(rule, place)
@@ -113,7 +126,7 @@ class RuleMatcher:
         known = self._rules_of_dso.get(dso)
         if known is None:
             rows = [row for row in self._order if (pattern := self._rules[row].dso) is None or pattern.search(dso)]
-            known = self._rules_of_dso[dso] = tuple(_candidate(row, self._rules[row]) for row in rows)
+            known = self._rules_of_dso[dso] = tuple((row, self._is_in[row], self._rules[row].is_transparent) for row in rows)
         return known
 
     def _category_row(self, name: str, rule: Rule) -> int:

@@ -109,6 +109,7 @@ class CodeRules:
 
     def _compile(self, dso: Int32Column, lookup_offset: Int64Column) -> None:
         for row in distinct(dso).tolist():
-            self._grown.add(row)
             for first_offset, numbers in self._rules[row].compile(distinct(lookup_offset[dso == row])):
                 self._pages.fill(row, first_offset, numbers)
+                if len(numbers) > 1 or numbers[0] != NO_RULES:  # a place without rules is asked for alone
+                    self._grown.add(row)

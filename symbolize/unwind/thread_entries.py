@@ -7,6 +7,8 @@ import numpy as np
 from profiler.errors import FormatError
 from profiler.model.arrays import BoolColumn, Int64Column, UInt64Column
 from symbolize.elf.image import ElfImage
+from symbolize.elf.layout import SHT_DYNSYM, SHT_SYMTAB
+from symbolize.elf.symbol_records import symbol_records
 from symbolize.unwind.dso_rules import DsoRules
 from symbolize.unwind.thread_roots import thread_root_functions
 
@@ -54,7 +56,7 @@ class ThreadEntries:
         if not len(link):
             return np.zeros(0, np.bool_)
         if self._roots is None:
-            self._roots = thread_root_functions(self._image, self._rules.all_function_starts())
+            self._roots = thread_root_functions(self._image, self._rules.all_function_starts)
         if not len(self._roots):
             return np.zeros(len(link), np.bool_)
         return np.isin(self._rules.function_starts(link.view(np.int64)), self._roots)
@@ -67,8 +69,8 @@ class ThreadEntries:
         return is_near
 
     def _is_named(self, link: UInt64Column) -> BoolColumn:
-        if not len(link):
-            return np.zeros(0, np.bool_)
+        if not len(link) or not self._may_name_entries():
+            return np.zeros(len(link), np.bool_)
         try:
             symbols = self._image.symbol_table()
         except FormatError:
@@ -76,3 +78,28 @@ class ThreadEntries:
         rows, inverse = np.unique(symbols.lookup(link), return_inverse=True)
         named = np.array([row >= 0 and symbols.name(row) in THREAD_ENTRY_FUNCTIONS for row in rows.tolist()], np.bool_)
         return named[inverse]
+
+    def _may_name_entries(self) -> bool:
+        """Is there a symbol with one of these names: nearly every library has none, and then needs no table of its symbols."""
+        for section in self._image.section_table:
+            if section.type in (SHT_SYMTAB, SHT_DYNSYM):
+                try:
+                    records, strings = symbol_records(self._image, section)
+                except FormatError:
+                    continue
+                if np.isin(records["st_name"], _name_offsets(strings)).any():
+                    return True
+        return False
+
+
+def _name_offsets(strings: memoryview) -> list[int]:
+    """Where names of entries stand in a string table; one may be the end of another."""
+    text = bytes(strings)
+    offsets = []
+    for name in THREAD_ENTRY_FUNCTIONS:
+        wanted = name.encode() + b"\0"
+        at = text.find(wanted)
+        while at >= 0:
+            offsets.append(at)
+            at = text.find(wanted, at + 1)
+    return offsets

@@ -14,6 +14,7 @@ Source: glibc 2.34 and later, `sysdeps/nptl/libc_start_call_main.h` and `nptl/pt
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -63,15 +64,15 @@ class _Code:
         return set(targets[np.isin(targets, self.starts)].tolist())
 
 
-def thread_root_functions(image: ElfImage, function_starts: Int64Column) -> Int64Column:
+def thread_root_functions(image: ElfImage, function_starts: Callable[[], Int64Column]) -> Int64Column:
     """Link addresses, ascending, of the functions in which threads begin; x86-64 only, else none.
 
-    ``function_starts``: link addresses of all functions, ascending.
+    ``function_starts`` gives the link addresses of all functions, ascending; it is asked only where a function is named.
     """
     named = _exported(image, _CALLS_THE_CALLER_OF_MAIN + _STARTS_THREADS)
     if image.machine != EM_X86_64 or not named:
         return np.zeros(0, np.int64)
-    code = _Code(image, function_starts)
+    code = _Code(image, function_starts())
     roots: set[int] = set()
     exported = _exported_addresses(image)
     for name, addresses in named.items():

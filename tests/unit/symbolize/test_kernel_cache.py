@@ -120,6 +120,9 @@ def test_addresses_outside_of_the_kernel_proper_are_asked_anew(tmp_path: Path, m
     symbols = KernelSymbolsOnDemand(loaded)
     assert symbols.names(KERNEL) == ["do_work", "startup_64", "last_of_kernel"]
     assert reads == []
+    garbage = np.array([0x8000000000000001, 0xFFFFFFFF00000380, KERNEL[0]], np.uint64)
+    assert symbols.names(garbage) == ["", "", "do_work"]
+    assert reads == []
     assert symbols.names(MODULE) == ["do_work", "xfs_read", "bpf_prog_1"]
     assert symbols.modules(MODULE) == ["", "xfs", "bpf"]
     assert reads == [1]

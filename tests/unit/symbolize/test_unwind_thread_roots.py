@@ -49,7 +49,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> tuple[ElfImage, dict[st
 
 
 def roots_of(image: ElfImage) -> Int64Column:
-    return thread_root_functions(image, DsoRules(image, RuleRows()).all_function_starts())
+    return thread_root_functions(image, DsoRules(image, RuleRows()).all_function_starts)
 
 
 def test_roots_are_the_local_functions_that_start_threads(library: tuple[ElfImage, dict[str, int]]) -> None:
