@@ -5,10 +5,21 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from profiler.model.rule_finding import MISTAKES, FindingKind
 from profiler.rules.loader import builtin_names, load_rule_sets, parse_rule_file
 
 PAGE = (Path(__file__).resolve().parents[4] / "docs" / "rules.md").read_text(encoding="utf-8")
 EXAMPLE = re.search(r"^```toml\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+
+
+def section(heading: str) -> str:
+    return PAGE[PAGE.index(f"## {heading}\n") :].split("\n## ")[0]
+
+
+def test_every_finding_of_a_check_is_described_mistakes_first() -> None:
+    described = re.findall(r"^\| `([a-z ]+)` \|", section("Checking a file"), re.MULTILINE)
+    assert sorted(described) == sorted(FindingKind)
+    assert set(described[: len(MISTAKES)]) == MISTAKES
 
 
 def test_the_example_is_read_as_the_page_says() -> None:
@@ -24,7 +35,7 @@ def test_the_example_is_read_as_the_page_says() -> None:
 
 
 def test_every_key_is_described_and_none_that_does_not_exist() -> None:
-    described = set(re.findall(r"^\| `(\w+)` \|", PAGE, re.MULTILINE))
+    described = set(re.findall(r"^\| `(\w+)` \|", section("Keys"), re.MULTILINE))
     keys = {"category", "group", "function", "file", "dso", "under", "passthrough", "transparent", "fallback"}
     assert described == keys
     for key in described - {"category", "transparent"}:
