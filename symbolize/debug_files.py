@@ -43,7 +43,7 @@ class DebugFiles:
         found = found or self._by_path(image) or self.downloaded(image.build_id)
         if found is not None:
             return found, ""
-        if has_symbols(image):
+        if has_symbols(image) or image.section_is_stored(".gnu_debugdata"):
             return None, refused
         missing = f"{image.name}: stripped, no debug file for build ID {image.build_id.hex() or 'none'}"
         return None, refused or missing

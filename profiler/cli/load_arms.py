@@ -35,6 +35,7 @@ class SymbolTools:
 def symbol_tools(debug_dirs: Sequence[str]) -> SymbolTools:
     """``UsageError`` when a directory does not exist."""
     from symbolize.cache import SymbolCache, default_cache_directory
+    from symbolize.debuginfod import configured_servers
     from symbolize.kernel_cache import KernelSymbolCache
     from symbolize.locate import Locator, SearchPaths
     from symbolize.symbolizer import Symbolizer
@@ -45,7 +46,8 @@ def symbol_tools(debug_dirs: Sequence[str]) -> SymbolTools:
             raise UsageError(f"--debug-dir {directory}: no such directory")
     cache_directory = default_cache_directory()
     cache = SymbolCache(cache_directory)
-    search = SearchPaths(extra_directories=tuple(Path(directory) for directory in debug_dirs))
+    extra = tuple(Path(directory) for directory in debug_dirs)
+    search = SearchPaths(extra_directories=extra, debuginfod_urls=configured_servers())
     locator = Locator(search, KernelSymbolCache(cache_directory), UnwindRuleCache(cache))
     return SymbolTools(locator, Symbolizer(locator, cache))
 

@@ -15,9 +15,10 @@ from symbolize.elf.layout import Segment
 
 def with_original_offsets(segments: Sequence[Segment]) -> tuple[Segment, ...]:
     """``segments`` (PT_LOAD, in file order) with file offsets and sizes of the program, where they are those of a debug file
-    without code.  Segments behind the first writable one stay without bytes."""
-    code = [segment for segment in segments if segment.is_executable]
-    if not code or any(segment.file_size or not segment.memory_size for segment in code):
+    without code: in a program, code that is not writable has all of its bytes in the file.  Segments behind the first writable
+    one stay without bytes."""
+    code = [segment for segment in segments if segment.is_executable and not segment.is_writable]
+    if all(segment.file_size >= segment.memory_size for segment in code):
         return tuple(segments)
     found: list[Segment] = []
     end = 0

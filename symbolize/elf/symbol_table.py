@@ -8,6 +8,7 @@ import numpy as np
 
 from profiler.model.arrays import BoolColumn, Int32Column, Int64Column, UInt8Column, UInt64Column
 from symbolize.elf.layout import SHT_DYNSYM, SHT_SYMTAB, SectionedFile
+from symbolize.elf.mini_debug_info import with_mini_symbols
 from symbolize.elf.plt import plt_symbols
 from symbolize.elf.symbol_records import SYMBOL_RECORD, SymbolRecords, string_at, symbol_records
 
@@ -71,7 +72,8 @@ class SymbolTable:
 
 
 def parse_symbol_table(image: SectionedFile) -> SymbolTable:
-    """The function symbols of ``image``: ``.symtab``, else ``.dynsym``, and ``name@plt`` for the stubs of its PLT sections.
+    """The function symbols of ``image``: ``.symtab``, else ``.dynsym`` and ``.gnu_debugdata``; and ``name@plt`` for the
+    stubs of its PLT sections.
 
     Kept are STT_FUNC, STT_GNU_IFUNC and, in executable sections only, STT_NOTYPE; left out are undefined, absolute and common
     symbols, ARM's mapping symbols (``$x``) and local labels (``.L``).  Of several symbols at one address the choice is perf's:
@@ -98,12 +100,14 @@ def parse_symbol_table(image: SectionedFile) -> SymbolTable:
 
 
 def _raw_symbols(image: SectionedFile) -> tuple[SymbolRecords, memoryview]:
-    """Records and string table of ``.symtab``, else of ``.dynsym``."""
+    """Records and string table of ``.symtab``, else of ``.dynsym`` and ``.gnu_debugdata``."""
+    found: tuple[SymbolRecords, memoryview] = (np.zeros(0, SYMBOL_RECORD), memoryview(b""))
     for wanted_type in (SHT_SYMTAB, SHT_DYNSYM):
         for section in image.section_table:
             if section.type == wanted_type and section.size >= SYMBOL_RECORD.itemsize:
-                return symbol_records(image, section)
-    return np.zeros(0, SYMBOL_RECORD), memoryview(b"")
+                found = symbol_records(image, section)
+                return found if wanted_type == SHT_SYMTAB else with_mini_symbols(image, *found)
+    return with_mini_symbols(image, *found)
 
 
 def _wanted(image: SectionedFile, records: SymbolRecords, strings: memoryview) -> BoolColumn:
