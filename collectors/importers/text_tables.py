@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from collectors.importers.text_dsos import TextDsos
+from collectors.importers.text_threads import with_process_names
 from collectors.ingest.thread_names import StringTable
 from profiler.errors import FormatError
 from profiler.model.capture import Capture
@@ -20,7 +21,6 @@ from profiler.model.quality import CaptureQuality
 from profiler.model.run import CaptureInfo
 from profiler.model.sample_table import SampleTable, StackState
 from profiler.model.stack_table import StackTable
-from profiler.model.thread_table import ThreadTable
 
 SAMPLES = "samples"
 """The unit of events whose weight the text does not tell."""
@@ -118,9 +118,9 @@ class TextTables:
 
         ``FormatError`` when weights are too large for sums.
         """
-        samples = self._sample_table(name, facts)
+        names = [(pid, tid, self.strings.number(name)) for pid, tid, name in self._threads]
+        threads, samples = with_process_names(names, self._sample_table(name, facts))
         frames = self._frame_table()
-        threads = self._thread_table()
         return Capture(
             info=facts.info,
             quality=self._quality(samples, frames, facts.notes),
@@ -153,16 +153,6 @@ class TextTables:
             weight[order],
             state[order],
         )
-
-    def _thread_table(self) -> ThreadTable:
-        """A process has the last name of its first thread, where that has samples."""
-        leaders = {pid: name for pid, tid, name in self._threads if pid == tid and pid >= 0}
-        rows = [
-            (pid, tid, self.strings.number(name if pid == tid else leaders.get(pid, name)), self.strings.number(name))
-            for pid, tid, name in self._threads
-        ]
-        table = np.array(rows, np.int32).reshape(-1, 4)
-        return ThreadTable(*(np.ascontiguousarray(table[:, column]) for column in range(4)))
 
     def _frame_table(self) -> FrameTable:
         keys = list(self._frames)

@@ -95,6 +95,20 @@ def test_blocks_of_a_long_text_are_joined() -> None:
     assert not (capture.stacks.prefix >= range(5)).any()
 
 
+def test_a_process_has_the_name_of_its_first_thread_at_the_time() -> None:
+    lines = [
+        ("old", 7, 7, 2),
+        ("worker", 7, 8, 1),
+        ("worker", 7, 8, 3),
+        ("new", 7, 7, 4),
+        ("worker", 7, 8, 5),
+        ("alone", 9, 10, 6),
+    ]
+    capture = read("".join(f"{name} {pid}/{tid} {time}.0: 1 cycles: \n\t 1 main (/x)\n\n" for name, pid, tid, time in lines))
+    names = [capture.strings[row] for row in capture.threads.process_name[capture.samples.thread].tolist()]
+    assert names == ["old", "old", "old", "new", "new", "alone"]
+
+
 def test_samples_are_ordered_by_time() -> None:
     assert threads(read(TWO.replace("5.000003", "9.000001") + "\n" + ONE)) == [(100, 100, "a b 12"), (101, 102, "k/2:1")]
 
