@@ -27,6 +27,9 @@ RWLOCK = "parking_lot::raw_rwlock::RawRwLock::lock_shared_slow"
 IDLE_WORKER = ("rayon_core::registry::ThreadBuilder::run", "rayon_core::registry::WorkerThread::wait_until_cold")
 WOKEN = ("rayon_core::sleep::Sleep::wake_specific_thread",)
 EVM_CALL = ("evmone::baseline::execute(evmone::VM&)",)
+HASH_ONE = "core::hash::BuildHasher::hash_one"
+RPDS_GET = "rpds::map::hash_trie_map::HashTrieMap<K,V,P,H>::get"
+KEYS_EQUAL = "<types::public_key_bytes::PublicKeyBytes as core::cmp::PartialEq>::eq"
 SIP = "<core::hash::sip::Hasher<S> as core::hash::Hasher>::write"
 HASH_MAP = "std::collections::hash::map::HashMap<K,V,S>::get"
 INTX = "intx::operator*(intx::uint<256u> const&, intx::uint<256u> const&)"
@@ -80,6 +83,11 @@ def categories(*stack: str) -> tuple[str, str]:
         ((*EPOCH, "types::beacon_state::committee_cache::CommitteeCache::initialized"), "shuffling"),
         ((*EPOCH, ACTIVE_INDICES, "types::validator::Validator::is_active_at"), "active indices"),
         ((*EPOCH, ACTIVE_INDICES, ITERATION), "tree iteration"),
+        # What types do for their holders.
+        ((*EPOCH, LEAVES_UPDATED, "<types::validator::Validator as core::clone::Clone>::clone"), "tree update"),
+        ((*BLOCK, HASH_ONE, "<types::public_key_bytes::PublicKeyBytes as core::hash::Hash>::hash"), "DefaultHasher"),
+        ((*EPOCH, RPDS_GET, KEYS_EQUAL), "RPDS"),
+        ((*EPOCH, RPDS_GET, "<bls::PublicKeyBytes as core::cmp::PartialEq>::eq"), "RPDS"),
         # Crates with names that are everyone's.
         (("lcli::skip_slots::run", "types::some_module::f"), "state and blocks"),
         (("app::run", "types::some_module::f"), "module: types"),
@@ -127,14 +135,15 @@ def test_leaf(stack: tuple[str, ...], category: str) -> None:
             "kernel: page faults",
             "epoch processing",
         ),
+        ((*EPOCH, RPDS_GET, KEYS_EQUAL, "libc.so.6!__memcmp_evex_movbe"), "memmove", "RPDS"),
         ((*SLOT, *TREE_HASH, "mi_malloc", "_mi_malloc_generic"), "malloc", "tree hashing"),
         ((*EPOCH, "libc.so.6!__memmove_avx512_unaligned_erms"), "memmove", "epoch processing"),
         (
-            (*BLOCK, "rpds::map::hash_trie_map::HashTrieMap<K,V,P,H>::get", SIP),
+            (*BLOCK, RPDS_GET, SIP),
             "DefaultHasher",
             "RPDS",
         ),
-        ((*BLOCK, HASH_MAP, "core::hash::BuildHasher::hash_one"), "DefaultHasher", "state and blocks"),
+        ((*BLOCK, HASH_MAP, HASH_ONE), "DefaultHasher", "state and blocks"),
         (
             ("github.com/x/y.Run", "runtime.newobject", "runtime.mallocgc", "runtime.(*mcache).nextFree"),
             "malloc",
