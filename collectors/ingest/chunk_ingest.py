@@ -10,7 +10,7 @@ from collectors.ingest.address_spaces import NO_SPACE
 from collectors.ingest.branch_stacks import branch_callers, has_branch_call_stacks, has_user_callers
 from collectors.ingest.callchains import AddressLists, AddressResolver, chain_addresses
 from collectors.ingest.frame_lists import FrameLists, joined, replaced_where_empty
-from collectors.ingest.group_reads import CounterGains, counter_readings
+from collectors.ingest.group_reads import CounterGains, Gains, counter_readings
 from collectors.ingest.ingest_tables import IngestTables
 from collectors.ingest.sample_columns import SampleColumns
 from collectors.ingest.stack_states import UNDECIDED, UNDECIDED_BUT_LINKED
@@ -52,7 +52,9 @@ class ChunkIngest:
     def read(self, chunk: Chunk) -> SampleColumns | None:
         """The chunk's samples; ``None`` when none of them counts."""
         self._tables.counts.mismatched += chunk.fields.mismatched
-        chunk = chunk.rows(self._counting(chunk))
+        is_counting = self._counting(chunk)
+        gains = self._counter_gains(chunk, is_counting)
+        chunk = chunk.rows(is_counting)
         if not len(chunk.position):
             return None
         fields = chunk.fields
@@ -71,7 +73,7 @@ class ChunkIngest:
             weight=self._weights(chunk),
             state=state,
         )
-        return self._by_counter(chunk, columns)
+        return columns if gains is None else columns.rows(gains.sample).with_counters(gains.event, gains.gain)
 
     def _order(self, chunk: Chunk) -> UInt64Column:
         return chunk.fields.time_ns if self._has_time else chunk.position.astype(np.uint64)
@@ -132,12 +134,14 @@ class ChunkIngest:
         weight_of = np.array([_fixed_weight(event) for event in self._attributes], np.int64)
         return weight_of[chunk.event]
 
-    def _by_counter(self, chunk: Chunk, columns: SampleColumns) -> SampleColumns:
+    def _counter_gains(self, chunk: Chunk, is_counting: BoolColumn) -> Gains | None:
+        """What the counters in the samples that count gained since their last reading, be that in a sample that does not."""
         readings = counter_readings(chunk)
         if readings is None:
-            return columns
-        rows, event, gain = self._gains.gains(readings, columns.thread)
-        return columns.rows(rows).with_counters(event, gain)
+            return None
+        gains = self._gains.gains(readings, chunk.fields.process_thread)
+        self._tables.counts.unknown_events += int((gains.event < 0).sum())
+        return gains.of_samples(is_counting)
 
 
 def _fixed_weight(event: EventAttributes) -> int:

@@ -6,7 +6,7 @@ moved.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +15,10 @@ from collectors.perf_data import spec
 from collectors.perf_data.attributes import EventAttributes
 from collectors.perf_data.reader import Chunk
 from collectors.perf_data.sample_fields import read_entry_words, read_time_words
-from profiler.model.arrays import Int16Column, Int32Column, Int64Column, UInt64Column
+from profiler.model.arrays import BoolColumn, Int16Column, Int64Column, UInt64Column
+
+_NO_THREAD = np.uint64(2**64 - 1)
+_MAX_GAIN = np.uint64(2**62)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -49,28 +52,53 @@ def counter_readings(chunk: Chunk) -> CounterReadings | None:
     return CounterReadings(sample, fields.words[at + id_at], fields.words[at])
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Gains:
+    """One row per counter that moved, in the order in which they were read: ``sample`` row in its chunk, ``event`` row of the
+    attributes (-1 for a counter that no event has), ``gain`` > 0."""
+
+    sample: Int64Column
+    event: Int16Column
+    gain: Int64Column
+
+    def of_samples(self, chosen: BoolColumn) -> Gains:
+        """Those of the chosen samples, which are counted anew from 0, and of known events."""
+        number = np.cumsum(chosen) - 1
+        keep = chosen[self.sample] & (self.event >= 0)
+        return Gains(number[self.sample[keep]], self.event[keep], self.gain[keep])
+
+
 class CounterGains:
     """What each counter gained between its readings.  A counter that children inherit is read per thread."""
 
     def __init__(self, attributes: Sequence[EventAttributes]) -> None:
-        self._event_of: Mapping[int, int] = {number: row for row, event in enumerate(attributes) for number in event.ids}
-        self._is_inherited = [event.is_inherited for event in attributes]
+        owner = {number: row for row, event in enumerate(attributes) for number in event.ids}
+        self._ids = np.array(sorted(owner), np.uint64)
+        self._rows = np.array([*(owner[number] for number in sorted(owner)), -1], np.int16)
+        self._is_inherited = np.array([*(event.is_inherited for event in attributes), False], np.bool_)
         self._latest: dict[tuple[int, int], int] = {}
 
-    def gains(self, readings: CounterReadings, thread: Int32Column) -> tuple[Int64Column, Int16Column, Int64Column]:
-        """(sample row, event row, gain) of every counter that moved; readings must come in file order.  ``thread`` per
-        sample."""
-        rows, events, gains = [], [], []
-        latest = self._latest
-        columns = (readings.sample.tolist(), readings.counter.tolist(), readings.value.tolist())
-        threads = thread.tolist()
-        for row, counter, value in zip(*columns, strict=True):
-            event = self._event_of.get(counter, -1)
-            key = (counter, threads[row] if event >= 0 and self._is_inherited[event] else -1)
-            gain = value - latest.get(key, 0)
-            latest[key] = value
-            if gain > 0:
-                rows.append(row)
-                events.append(event)
-                gains.append(min(gain, 2**62))
-        return np.array(rows, np.int64), np.array(events, np.int16), np.array(gains, np.int64)
+    def gains(self, readings: CounterReadings, process_thread: UInt64Column) -> Gains:
+        """Readings must come in file order.  ``process_thread`` per sample of the chunk."""
+        place = np.minimum(np.searchsorted(self._ids, readings.counter), max(len(self._ids) - 1, 0))
+        is_known = self._ids[place] == readings.counter if len(self._ids) else np.zeros(len(place), np.bool_)
+        event = np.where(is_known, self._rows[place], np.int16(-1)).astype(np.int16)
+        thread = np.where(self._is_inherited[event], process_thread[readings.sample], _NO_THREAD)
+        before = self._readings_before(np.column_stack([readings.counter, thread]), readings.value)
+        moved = readings.value > before
+        gain = np.minimum(readings.value[moved] - before[moved], _MAX_GAIN).astype(np.int64)
+        return Gains(readings.sample[moved], event[moved], gain)
+
+    def _readings_before(self, keys: UInt64Column, value: UInt64Column) -> UInt64Column:
+        """The reading before each one of the same key (uint64[n, 2]); those of earlier chunks are kept."""
+        distinct_keys, number = np.unique(keys, axis=0, return_inverse=True)
+        number = number.reshape(-1)
+        order = np.argsort(number, kind="stable")
+        is_first = np.append(True, number[order][1:] != number[order][:-1])[: len(order)]
+        before = np.zeros(len(value), np.uint64)
+        before[order[1:]] = value[order[:-1]]
+        names: list[tuple[int, int]] = [(counter, thread) for counter, thread in distinct_keys.tolist()]
+        before[order[is_first]] = np.array([self._latest.get(name, 0) for name in names], np.uint64)
+        last = order[np.append(np.flatnonzero(is_first)[1:], len(order)) - 1] if len(order) else order
+        self._latest.update(zip(names, value[last].tolist(), strict=True))
+        return before

@@ -302,6 +302,20 @@ def test_group_samples_stand_for_what_each_counter_gained() -> None:
     assert rows == [(0, 1000), (1, 5), (0, 1500), (0, 1500), (1, 4)]
 
 
+def test_counters_go_on_through_samples_that_do_not_count() -> None:
+    """What the launcher's process did before the exec is not the program's."""
+    group = EventSpec(sample_type=writer.USUAL | writer.READ, read_format=4 | 8, is_inherited=False)
+    content = RecordingWriter([group])
+    content.comm(10, 10, b"program", time=5, is_exec=True)
+    clock = content.ids(0)[0]
+    for time, ns in ((3, 1000), (4, 1500), (6, 1700), (7, 2000)):
+        content.sample(Sample(time=time, chain=(USER, 0x400010), read=(2, ns, clock, 7 * time, 424242)))
+    capture = ingested(content, RunMode.PROFILED)
+    assert capture.samples.weight.tolist() == [200, 300]
+    assert capture.samples.event.tolist() == [0, 0]
+    assert "4 samples belong to no event of the recording and were left out" in capture.quality.notes
+
+
 def test_threads_by_name_and_time() -> None:
     content = program()
     content.fork(10, 11, 10, 10, time=3)
