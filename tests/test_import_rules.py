@@ -32,6 +32,8 @@ LAYERS = {
     "collectors.metrics": 2,
     "collectors.recording_file": 2,
     "collectors.host": 2,
+    "collectors.disturbance": 2,
+    "collectors.process_tree": 2,
     "symbolize": 0,
     "symbolize.elf": 1,
     "symbolize.dwarf": 1,

@@ -41,11 +41,23 @@ def arm_warnings(arm: ArmCosts, totals: Sequence[int]) -> tuple[ReportWarning, .
     for series in _series(arm, totals):
         found += _drift(arm.name, series)
         found += _outliers(arm.name, series)
+    found += _disturbed(arm)
     cost = profiling_cost(arm)
     if cost is not None and cost.ratio >= PROFILING_COST:
         message = f"{arm.name}: profiling cost {100 * (cost.ratio - 1):.0f} % CPU time"
         found.append(ReportWarning("profiling-cost", message, "record with a lower --frequency"))
     return tuple(found)
+
+
+def _disturbed(arm: ArmCosts) -> list[ReportWarning]:
+    """Runs that count although something else happened on their host meanwhile."""
+    disturbed = [info.outcome.disturbance for info in (*arm.plain, *arm.infos) if info.outcome.disturbance]
+    if not disturbed:
+        return []
+    runs = len(arm.plain) + len(arm.infos)
+    was = "was" if len(disturbed) == 1 else "were"
+    message = f"{arm.name}: {len(disturbed)} of {runs} runs {was} disturbed ({disturbed[0]})"
+    return [ReportWarning("disturbed", message, "leave the machine alone and record again")]
 
 
 def profiling_cost(arm: ArmCosts) -> ProfilingCost | None:

@@ -10,6 +10,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
+import numpy as np
+
+from collectors.disturbance import HostActivity, disturbances, host_activity
 from collectors.launcher import LaunchRequest, launch, launch_recorded
 from collectors.metrics import read_metrics
 from collectors.perf_record import PerfRecorder, start_recording
@@ -66,15 +69,20 @@ class ProcessExecutor:
         if plan.drop_caches:
             drop_caches()
         request = LaunchRequest(program.command, self.directory / OUTPUT_NAME, plan.cpus, arm.arm.environment, plan.timeout_s)
+        before = host_activity()
         if scheduled.mode is RunMode.PLAIN:
-            return empty_capture(replace(info, outcome=self._with_metrics(launch(request))))
-        return self._profiled(request, info)
+            capture = empty_capture(replace(info, outcome=self._with_metrics(launch(request))))
+            return _disturbed(capture, disturbances(before, host_activity()))
+        capture, after = self._profiled(request, info)
+        return _disturbed(capture, (*disturbances(before, after), *strayed(capture, plan.cpus)))
 
     @property
     def raw_recording(self) -> Path:
         return self.directory / RAW_NAME
 
-    def _profiled(self, request: LaunchRequest, info: CaptureInfo) -> Capture:
+    def _profiled(self, request: LaunchRequest, info: CaptureInfo) -> tuple[Capture, HostActivity]:
+        """The run's capture, and what the host had done when program and recorder had ended."""
+
         def attach(pid: int) -> PerfRecorder:
             return start_recording(info.perf, pid, self.raw_recording)
 
@@ -84,17 +92,21 @@ class ProcessExecutor:
         except BaseException:
             recorder.abort()
             raise
+        after = host_activity()
         info = replace(
             info,
             perf=replace(info.perf, perf_command=recorder.arguments),
             outcome=_failed(self._with_metrics(outcome), end.failure),
         )
+        return self._read(info, end.messages), after
+
+    def _read(self, info: CaptureInfo, messages: Sequence[str]) -> Capture:
         try:
             capture = read_recording(self.raw_recording, info, self.locator)
         except FormatError as error:
             return empty_capture(replace(info, outcome=_failed(info.outcome, f"recording cannot be read: {error.reason}")))
         recorded = [event.name for event in capture.events]
-        notes = [*capture.quality.notes, *([f"perf: {' '.join(end.messages)}"] if end.messages else [])]
+        notes = [*capture.quality.notes, *([f"perf: {' '.join(messages)}"] if messages else [])]
         notes += missing_kernel_notes(info.perf.event, recorded)
         info = replace(info, outcome=_failed(info.outcome, substituted_event(info.perf.event, recorded)))
         return replace(
@@ -120,6 +132,13 @@ def substituted_event(asked: str, recorded: Sequence[str]) -> str:
     return f"event {asked!r} is not counted on this machine, and perf recorded {substitutes[0]} in its place: ask for that"
 
 
+def strayed(capture: Capture, cpus: frozenset[int]) -> list[str]:
+    """Where samples were taken although the program was not to run there."""
+    seen = set(np.unique(capture.samples.cpu).tolist()) - {-1} if cpus and len(capture.samples) else set()
+    elsewhere = sorted(seen - cpus)
+    return [f"it ran on CPU {', '.join(map(str, elsewhere))}, outside of those it was given"] if elsewhere else []
+
+
 def missing_kernel_notes(asked: str, recorded: Sequence[str]) -> list[str]:
     """perf records user space alone, without a word, where it may not record the kernel."""
     if ":" in asked or not any(name.endswith(":u") for name in recorded):
@@ -138,6 +157,11 @@ def _program_now(program: PreparedProgram) -> ProgramFacts:
     """Looks again when the executable was rebuilt since the session began."""
     is_unchanged = file_state(program.executable) == program.executable_state
     return program.program if is_unchanged else program_facts(program.executable)
+
+
+def _disturbed(capture: Capture, reasons: Sequence[str]) -> Capture:
+    outcome = replace(capture.info.outcome, disturbance="; ".join(reasons))
+    return replace(capture, info=replace(capture.info, outcome=outcome))
 
 
 def _failed(outcome: RunOutcome, failure: str) -> RunOutcome:

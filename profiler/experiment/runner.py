@@ -161,7 +161,7 @@ class _Recording:
         if not scheduled.is_warmup:
             scheduled = replace(scheduled, position=self.stored.positions)
         self.progress.run_started(scheduled, arm.name)
-        capture = executor.execute(self.session, scheduled, arm)
+        capture = self._to_be_repeated(scheduled, executor.execute(self.session, scheduled, arm))
         outcome = capture.info.outcome
         run = FinishedRun(scheduled, arm.name, outcome, len(capture.samples), capture.quality.lost_samples)
         if not scheduled.is_warmup:
@@ -173,12 +173,21 @@ class _Recording:
             raise CaptureError(_first_failure(run))
         return capture
 
+    def _to_be_repeated(self, scheduled: ScheduledRun, capture: Capture) -> Capture:
+        """A disturbed run fails while another try is left; the last one counts, disturbed as it is."""
+        outcome = capture.info.outcome
+        is_repeat = self.stored.runs[self._key(scheduled)] > 0
+        if not outcome.disturbance or outcome.failure or self._retries_left() <= is_repeat:
+            return capture
+        failed = replace(outcome, failure=f"disturbed: {outcome.disturbance}")
+        return replace(capture, info=replace(capture.info, outcome=failed))
+
     def _ends_session(self, scheduled: ScheduledRun, outcome: RunOutcome) -> bool:
-        """What fails at once, and once more, is no accident; disturbances come from elsewhere."""
+        """What fails at once, and once more, is no accident."""
         if scheduled.is_warmup:
             return True
         has_another_try = self._retries_left() > 0 and self.stored.runs[self._key(scheduled)] < 2
-        return scheduled.round == 0 and not outcome.is_disturbed and not has_another_try
+        return scheduled.round == 0 and not outcome.disturbance and not has_another_try
 
     def _key(self, scheduled: ScheduledRun) -> tuple[str, RunMode, int]:
         return self.preparation.arms[scheduled.arm].name, scheduled.mode, scheduled.round

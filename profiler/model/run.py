@@ -5,9 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-# How the failure of a run begins that the program is not to blame for.
-DISTURBED = "disturbed: "
-
 
 class RunMode(StrEnum):
     """PLAIN: without perf, for headline times.  PROFILED: under perf, for attribution.  IMPORTED: from a file."""
@@ -95,6 +92,7 @@ class Metric:
 class RunOutcome:
     """What the run itself reported.  Times in ns: wall clock around the program alone, CPU from wait4 on the program.
     ``failure`` is empty for a run that counts; otherwise the reason why it is kept but left out.
+    ``disturbance``: what else happened on the host meanwhile, "" = nothing; the run counts none the less.
     ``output_tail`` is the end of the program's output."""
 
     exit_code: int = 0
@@ -108,15 +106,11 @@ class RunOutcome:
     failure: str = ""
     metrics: tuple[Metric, ...] = ()
     output_tail: str = ""
+    disturbance: str = ""
 
     @property
     def is_valid(self) -> bool:
         return not self.failure
-
-    @property
-    def is_disturbed(self) -> bool:
-        """The run failed by what else happened on the machine."""
-        return self.failure.startswith(DISTURBED)
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,10 @@ class FakeExecutor:
         self.executed.append((scheduled, arm.name))
         failure = self.script(scheduled, arm.name)
         info = run_info(session, arm.name, scheduled.round, scheduled.mode, scheduled.position)
-        info = replace(info, outcome=replace(info.outcome, failure=failure, output_tail="one\nlast words\n"))
+        is_disturbed = failure.startswith("busy")
+        outcome = replace(info.outcome, output_tail="one\nlast words\n")
+        outcome = replace(outcome, disturbance=failure) if is_disturbed else replace(outcome, failure=failure)
+        info = replace(info, outcome=outcome)
         if scheduled.mode is RunMode.PLAIN:
             return plain_capture(info)
         self.raw_recording.write_bytes(b"raw")
@@ -188,9 +191,19 @@ def test_a_first_run_that_fails_twice_stops_the_session(stage: Stage) -> None:
     assert [entry[3] for entry in stage.stored() if entry[0] == "tuned" and entry[1] == "plain"] == ["exit code 3"] * 2
 
 
-def test_disturbances_of_the_first_round_never_stop_it(stage: Stage) -> None:
-    stage.record(replace(PLAN, retries=2), FailsAtTimes({("tuned", "plain", 0): 99}, "disturbed: 1.3 CPUs busy"))
-    assert [entry[3] for entry in stage.stored() if entry[:3] == ("tuned", "plain", 0)] == ["disturbed: 1.3 CPUs busy"] * 3
+def test_disturbed_runs_are_repeated_while_there_are_retries_and_then_kept(stage: Stage) -> None:
+    stage.record(replace(PLAN, retries=2), FailsAtTimes({("tuned", "plain", 0): 99}, "busy neighbours"))
+    of_run = [
+        run for run in stage.store.runs() if (run.summary.variant, run.summary.mode, run.summary.round) == ("tuned", "plain", 0)
+    ]
+    assert [run.summary.failure for run in of_run] == ["disturbed: busy neighbours"] * 2 + [""]
+    assert [stage.store.load(run).info.outcome.disturbance for run in of_run] == ["busy neighbours"] * 3
+    assert stage.store.sessions()[0].state is SessionState.FINISHED
+
+
+def test_disturbances_are_only_noted_without_retries(stage: Stage) -> None:
+    stage.record(PLAN, lambda *_: "busy neighbours")
+    assert stage.stored() == expected_runs(PLAN)
 
 
 @pytest.mark.parametrize("position", range(13))
