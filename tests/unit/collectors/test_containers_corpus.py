@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from collectors.ingest.ingest import IngestEnvironment, ingest
 from collectors.perf_data.reader import Chunk, Recording, open_recording
-from collectors.recording_file import read_recording
 from profiler.errors import FormatError
 from profiler.model.capture import Capture
+from profiler.model.run import CaptureInfo, RunIdentity, RunMode
 from support.no_images import NoImages
 
 QUIPPER = "google+perf_data_converter/src/quipper/testdata"
@@ -27,15 +28,10 @@ PIPED = (
 )  # fmt: skip
 
 
-class NoHost(NoImages):
-    """A host with neither the binaries nor the kernel of the recording."""
-
-    def kernel_symbols(self, build_id: bytes, release: str, text_address: int) -> None:
-        return None
-
-
 def capture_of(path: Path) -> Capture:
-    return read_recording(path, None, NoHost())
+    """On a host with neither the binaries nor the kernel of the recording."""
+    info = CaptureInfo(RunIdentity("file", "x", 0, RunMode.IMPORTED))
+    return ingest(opened(path), info, IngestEnvironment(NoImages(), None))
 
 
 @pytest.fixture(scope="module")
