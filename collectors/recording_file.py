@@ -15,6 +15,7 @@ from collectors.ingest.ingest import ImageSource, IngestEnvironment, RuleStore, 
 from collectors.ingest.kernel_identity import KernelIdentity, kernel_identity
 from collectors.perf_data.directory import open_directory
 from collectors.perf_data.expansion import Progress, silent
+from collectors.perf_data.file_kind import FileKind, file_kind
 from collectors.perf_data.file_wrapping import unwrapped
 from collectors.perf_data.reader import Recording, open_plain
 from profiler.errors import FormatError
@@ -22,8 +23,10 @@ from profiler.model.arrays import UInt64Column
 from profiler.model.capture import Capture
 from profiler.model.dso import DsoKind
 from profiler.model.run import CaptureInfo, RunIdentity, RunMode
+from profiler.model.standard_input import STANDARD_INPUT
 
-STANDARD_INPUT = Path("-")
+# Text in UTF-16, or with names that hold control characters, does not look like text at first.
+_PERHAPS_TEXT = (FileKind.TEXT, FileKind.OTHER)
 
 
 class Locator(ImageSource, Protocol):
@@ -36,7 +39,8 @@ class Locator(ImageSource, Protocol):
 
 
 def read_recording(path: Path, info: CaptureInfo | None, locator: Locator, progress: Progress = silent) -> Capture:
-    """The capture of a perf.data file, of a directory that is one recording, or of what comes on standard input ("-").
+    """The capture of a perf.data file, of a directory that is one recording, or of what comes on standard input ("-"); also
+    of `perf script` text and of folded stacks.
 
     Without ``info`` the run is named after the file (session "file", mode IMPORTED).  Names of kernel frames come from the
     running kernel when it is the one that was recorded.  ``FormatError`` for files that cannot be read or are no recordings.
@@ -46,7 +50,13 @@ def read_recording(path: Path, info: CaptureInfo | None, locator: Locator, progr
         return _capture(recording, path, info, locator)
     with _opened(path) as stream:
         plain = unwrapped(stream, _shown_name(path), progress)
-        # What is no perf.data, by file_kind(plain.source), is to be dispatched here.
+        if file_kind(plain.source) in _PERHAPS_TEXT:
+            # Not needed for recordings of perf, and takes a noticeable part of a short report's time.
+            from collectors.importers.text_file import read_text, text_reader
+
+            read = text_reader(plain.source)
+            if read is not None:
+                return read_text(plain, info or imported_info(path), read)
         return _capture(open_plain(plain, progress), path, info, locator)
 
 
