@@ -47,17 +47,25 @@ def completed_info(info: CaptureInfo, recording: Recording) -> CaptureInfo:
 
 
 def _perf_settings(recording: Recording) -> PerfSettings:
-    first = recording.attributes[0]
-    event = _event(first)
+    main = _main_event(recording.attributes)
+    event = _event(main)
     return PerfSettings(
         event=event.name,
         frequency_hz=event.frequency_hz,
         period=event.period,
-        call_graph=_call_graph(first),
-        dump_bytes=first.user_stack_bytes if first.sample_type & spec.PERF_SAMPLE_STACK_USER else 0,
+        call_graph=_call_graph(main),
+        dump_bytes=main.user_stack_bytes if main.sample_type & spec.PERF_SAMPLE_STACK_USER else 0,
         perf_version=recording.features.version,
         perf_command=recording.features.cmdline,
     )
+
+
+def _main_event(attributes: Sequence[EventAttributes]) -> EventAttributes:
+    """The event that an analysis shows by default: a clock, else the first one that is not perf's bookkeeping."""
+    clocks = [event for event in attributes if _event(event).unit == "ns"]
+    cpu_clocks = [event for event in clocks if event.config == 0]
+    counting = [event for event in attributes if base_event_name(event.name) != "dummy"]
+    return [*cpu_clocks, *clocks, *counting, *attributes][0]
 
 
 def _call_graph(attributes: EventAttributes) -> str:

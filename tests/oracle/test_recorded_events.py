@@ -166,6 +166,26 @@ def test_records_of_each_type_are_as_many_as_perf_counts(perf: str, program: Pat
     assert index.skipped == ()
 
 
+def test_host_and_settings_are_those_of_the_header(perf: str, program: Path, tmp_path: Path) -> None:
+    path = recorded(perf, tmp_path / "perf.data", OPTIONS["two events"], program)
+    done = subprocess.run([perf, "report", "--header-only", "-i", str(path)], capture_output=True, check=True, text=True)
+    pairs = re.findall(r"^# ([a-z ]+?) *: (.*?) *$", done.stdout, re.MULTILINE)
+    header = dict(pairs)
+    info = read_recording(path, None, Locator()).info
+    host = info.host
+    assert (host.hostname, host.kernel, host.architecture, host.cpu, host.cpu_count) == (
+        header["hostname"], header["os release"], header["arch"], header["cpudesc"], int(header["nrcpus online"]),
+    )  # fmt: skip
+    assert info.perf.perf_version == header["perf version"]
+    assert " ".join(info.perf.perf_command) == header["cmdline"]
+    assert info.command == (str(program),)
+    assert (info.perf.event, info.perf.frequency_hz, info.perf.call_graph) == ("cpu-clock", 4000, "fp")
+    described = re.findall(r"^# event : name = (\S+), ", done.stdout, re.MULTILINE)
+    assert [event.name for event in read_recording(path, None, Locator()).events] == [
+        name for name in described if not name.startswith("dummy")
+    ]
+
+
 def test_the_report_shows_the_clock_and_names_the_other_event(
     perf: str, program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

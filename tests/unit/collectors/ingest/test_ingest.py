@@ -289,6 +289,28 @@ def test_only_clocks_count_time_whatever_they_are_called(kind: int, config: int,
     assert (event.name, event.unit) == (name, unit)
 
 
+@pytest.mark.parametrize(
+    ("events", "name"),
+    [
+        (((1, 2), (1, 0)), "cpu-clock"),
+        (((1, 1), (1, 0)), "cpu-clock"),
+        (((0, 0), (1, 1)), "task-clock"),
+        (((1, 9), (0, 1), (0, 0)), "instructions"),
+        (((1, 9),), "dummy"),
+    ],
+)
+def test_the_settings_are_those_of_the_event_that_is_shown(events: tuple[tuple[int, int], ...], name: str) -> None:
+    content = program(*(EventSpec(type=kind, config=config, period=100 + config) for kind, config in events))
+    content.sample(Sample())
+    settings = ingested(content).info.perf
+    assert settings.event == name
+    assert settings.period == 100 + next(config for kind, config in events if opened_name(kind, config) == name)
+
+
+def opened_name(kind: int, config: int) -> str:
+    return {0: ("cycles", "instructions"), 1: ("cpu-clock", "task-clock", "page-faults", *[""] * 6, "dummy")}[kind][config]
+
+
 def test_group_samples_stand_for_what_each_counter_gained() -> None:
     group = EventSpec(sample_type=writer.USUAL | writer.READ, read_format=4 | 8 | 16, is_inherited=False)
     content = program(
