@@ -5,12 +5,20 @@ Source: ``struct perf_record_compressed`` and ``perf_record_compressed2`` in ``t
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from collectors.perf_data import spec
 from collectors.perf_data.byte_source import ByteSource
 from collectors.perf_data.expansion import Expansion
-from collectors.perf_data.record_walk import SINGLE_RECORD_TYPES, RecordWalk, Run, SingleRecord
+from collectors.perf_data.record_walk import (
+    COMPRESSED2_HEADER_BYTES,
+    MAX_RECORD_BYTES,
+    SINGLE_RECORD_TYPES,
+    RecordWalk,
+    Run,
+    SingleRecord,
+)
 from profiler.errors import FormatError
 
 if TYPE_CHECKING:
@@ -20,7 +28,6 @@ COMPRESSED_TYPES = frozenset({spec.PERF_RECORD_COMPRESSED, spec.PERF_RECORD_COMP
 _BATCH_BYTES = 1 << 20
 # Bounds what one step can return: 4 KB of zstd are at most 128 MB.
 _STEP_BYTES = 4096
-_COMPRESSED2_HEADER_BYTES = 16
 
 
 class RecordExpander:
@@ -47,10 +54,10 @@ class RecordExpander:
         import zstandard
 
         self._out.consumed_bytes += record.size
-        payload = self._compressed_part(record)
         try:
-            for at in range(0, len(payload), _STEP_BYTES):
-                self._decompress(bytes(payload[at : at + _STEP_BYTES]))
+            for payload in self._payloads(record):
+                for at in range(0, len(payload), _STEP_BYTES):
+                    self._decompress(bytes(payload[at : at + _STEP_BYTES]))
         except zstandard.ZstdError as error:
             raise FormatError(self._source.name, f"damaged compressed record ({error})", record.offset) from error
 
@@ -81,16 +88,29 @@ class RecordExpander:
         """Whether a record has begun that did not end."""
         return bool(self._tail)
 
-    def _compressed_part(self, record: SingleRecord) -> memoryview:
+    def _payloads(self, record: SingleRecord) -> Iterator[memoryview]:
         content = self._source.window(record.offset, record.size)
         if record.type == spec.PERF_RECORD_COMPRESSED:
-            return content[spec.RECORD_HEADER_BYTES :]
-        size, room = int.from_bytes(content[8:_COMPRESSED2_HEADER_BYTES], "little"), len(content) - _COMPRESSED2_HEADER_BYTES
-        if size > room:
-            message = f"compressed record says it holds {size} bytes and has room for {max(room, 0)}"
-            way_out = "record without -z, or with another version of perf"
-            raise FormatError(self._source.name, f"{message}: {way_out}", record.offset)
-        return content[_COMPRESSED2_HEADER_BYTES : _COMPRESSED2_HEADER_BYTES + size]
+            yield content[spec.RECORD_HEADER_BYTES :]
+            return
+        whole = COMPRESSED2_HEADER_BYTES + int.from_bytes(content[8:COMPRESSED2_HEADER_BYTES], "little")
+        if whole > record.size:
+            room = max(0, record.size - COMPRESSED2_HEADER_BYTES)
+            raise self._wrong_size(record, f"says it holds {whole - COMPRESSED2_HEADER_BYTES} bytes and has room for {room}")
+        at, size = 0, min(whole, MAX_RECORD_BYTES)
+        while True:
+            yield content[at + COMPRESSED2_HEADER_BYTES : at + size]
+            at += size
+            if at == whole:
+                return
+            # A record that stands for several: those behind the first have their own sizes, and nothing in data_size.
+            kind, size = int.from_bytes(content[at : at + 4], "little"), int.from_bytes(content[at + 6 : at + 8], "little")
+            if kind != spec.PERF_RECORD_COMPRESSED2 or not COMPRESSED2_HEADER_BYTES <= size <= whole - at:
+                raise self._wrong_size(record, f"of {whole} bytes is not made of smaller ones")
+
+    def _wrong_size(self, record: SingleRecord, what: str) -> FormatError:
+        way_out = "record without -z, or with another version of perf"
+        return FormatError(self._source.name, f"compressed record {what}: {way_out}", record.offset)
 
 
 def _whole_records_bytes(view: memoryview) -> int:

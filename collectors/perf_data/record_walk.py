@@ -27,6 +27,9 @@ SINGLE_RECORD_TYPES = frozenset(
         spec.PERF_RECORD_COMPRESSED2,
     }
 )
+# struct perf_record_compressed2: a record's header, and data_size.
+COMPRESSED2_HEADER_BYTES = 16
+MAX_RECORD_BYTES = 0xFFFF
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +87,11 @@ class RecordWalk:
     def _single(self, view: memoryview) -> SingleRecord | None:
         if len(view) < spec.RECORD_HEADER_BYTES:
             return None
-        size = view[6] | view[7] << 8
+        kind, size = int.from_bytes(view[:4], "little"), view[6] | view[7] << 8
+        if kind == spec.PERF_RECORD_COMPRESSED2:
+            size = _compressed2_bytes(view, size)
         if not spec.RECORD_HEADER_BYTES <= size <= len(view):
             return None
-        kind = int.from_bytes(view[:4], "little")
         record = SingleRecord(self.position, kind, size, _payload_bytes(kind, view[:size]))
         return record if record.end <= self.end else None
 
@@ -103,9 +107,22 @@ class RecordWalk:
     @property
     def is_damaged(self) -> bool:
         """Whether what follows the last whole record is no beginning of one."""
-        return self.end - self.position >= spec.RECORD_HEADER_BYTES and (
-            int.from_bytes(self._source.read(self.position + 6, 2), "little") < spec.RECORD_HEADER_BYTES
-        )
+        if self.end - self.position < spec.RECORD_HEADER_BYTES:
+            return False
+        header = self._source.read(self.position, spec.RECORD_HEADER_BYTES)
+        is_overflow = int.from_bytes(header[:4], "little") == spec.PERF_RECORD_COMPRESSED2
+        return int.from_bytes(header[6:], "little") < spec.RECORD_HEADER_BYTES and not is_overflow
+
+
+def _compressed2_bytes(view: memoryview, size: int) -> int:
+    """The real size of a compressed record.
+
+    perf 6.16 and some later versions put the size of all that one turn compressed, rounded up to whole words, into the 16 bits
+    of the first record's header; what did not fit there is in ``data_size``.  They then write no padding.
+    """
+    whole = COMPRESSED2_HEADER_BYTES + int.from_bytes(view[8:COMPRESSED2_HEADER_BYTES], "little")
+    rounded = (whole + 7) // 8 * 8
+    return whole if rounded > MAX_RECORD_BYTES and size == rounded & MAX_RECORD_BYTES else size
 
 
 def _plain_prefix(view: memoryview) -> int:

@@ -137,6 +137,55 @@ def test_a_size_that_its_record_has_no_room_for() -> None:
         opened(recording_of([containers.record(83, b"")]))
 
 
+def overflown(packed: bytes, smaller_by: int = 0) -> bytes:
+    """What perf 6.16 writes for one turn whose compressed data do not fit a record: the first header's size is the sum of all,
+    cut to 16 bits; the headers behind it have their size, and what happened to lie there as data_size.  No padding follows."""
+    pieces = [packed[at : at + 65519] for at in range(0, len(packed), 65519)]
+    total = sum(16 + len(piece) for piece in pieces)
+    first = struct.pack("<IHHQ", 83, 0, (total + 7) // 8 * 8 & 0xFFFF, total - 16)
+    return (
+        first + pieces[0] + b"".join(struct.pack("<IHHQ", 83, 0, 16 + len(p) - smaller_by, 0xDEADBEEF) + p for p in pieces[1:])
+    )
+
+
+def incompressible(count: int) -> tuple[list[int], bytes]:
+    numbers = [random.Random(row).getrandbits(60) for row in range(count)]
+    content = RecordingWriter()
+    for number in numbers:
+        raw = random.Random(number).randbytes(4000)
+        content.sample(Sample(ip=number, chain=struct.unpack("<500Q", raw)))
+    return numbers, b"".join(content.records)
+
+
+@pytest.mark.parametrize("count", [17, 40])
+def test_sizes_that_overflow_the_header_are_found_by_data_size(count: int) -> None:
+    numbers, data = incompressible(count)
+    compressor = zstandard.ZstdCompressor(level=1).compressobj()
+    packed = compressor.compress(data) + compressor.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK)
+    assert len(packed) > 65519
+    behind = compressor.compress(samples(3)) + compressor.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK)
+    rest = [containers.record(68, b""), compressed_record(behind, 83)]
+    for content in (
+        recording_of([overflown(packed), *rest]),
+        containers.pipe_mode(RecordingWriter(records=[overflown(packed), *rest])),
+    ):
+        recording = opened(content)
+        assert ips(recording) == [*numbers, 0, 1, 2]
+        assert not recording.index().is_cut
+    with pytest.raises(FormatError, match="is not made of smaller ones: record without -z"):
+        opened(recording_of([overflown(packed, smaller_by=1), *rest]))
+
+
+def test_one_record_whose_rounded_size_overflows() -> None:
+    """Of 65,529 to 65,535 bytes: rounded up that is 65,536, of which the header keeps 0."""
+    frame, size = zstandard.compress(samples(3)), 65_519 - 3
+    skipped = struct.pack("<II", 0x184D2A50, size - 8 - len(frame))  # a frame that decompressors pass over
+    record = overflown((frame + skipped).ljust(size, b"\0"))
+    assert record[6:8] == b"\0\0"
+    content = recording_of([record, containers.record(68, b""), compressed_record(zstandard.compress(samples(2)), 83)])
+    assert ips(opened(content)) == [0, 1, 2, 0, 1]
+
+
 def test_a_finished_recording_is_made_of_whole_records() -> None:
     records = [compressed_record(piece) for piece in zstd_pieces(samples(20), [900])]
     records.append(b"\x51\0\0\0\0\0\0\0")
