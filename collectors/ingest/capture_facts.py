@@ -61,11 +61,12 @@ def _perf_settings(recording: Recording) -> PerfSettings:
 
 
 def _main_event(attributes: Sequence[EventAttributes]) -> EventAttributes:
-    """The event that an analysis shows by default: a clock, else the first one that is not perf's bookkeeping."""
+    """The event that an analysis shows by default: a clock, else cycles, else the first one that is not perf's bookkeeping."""
     clocks = [event for event in attributes if _event(event).unit == "ns"]
     cpu_clocks = [event for event in clocks if event.config == 0]
     counting = [event for event in attributes if base_event_name(event.name) != "dummy"]
-    return [*cpu_clocks, *clocks, *counting, *attributes][0]
+    cycles = [event for event in counting if base_event_name(event.name) in ("cycles", "cpu-cycles")]
+    return [*cpu_clocks, *clocks, *cycles, *counting, *attributes][0]
 
 
 def _call_graph(attributes: EventAttributes) -> str:

@@ -14,15 +14,15 @@ from profiler.model.event import Event, base_event_name
 from profiler.model.quality import ReportWarning
 
 AUTO = "auto"
-# In this order: both count nanoseconds of CPU time.
-_CLOCKS = ("cpu-clock", "task-clock")
+# In this order: nanoseconds of CPU time, then what comes next to it.
+_USUAL_EVENTS = ("cpu-clock", "task-clock", "cycles", "cpu-cycles")
 # perf adds it to carry its own records; it never counts anything.
 _BOOKKEEPING_EVENT = "dummy"
 
 
 def select_event(captures: Sequence[Capture], wanted: str) -> Event:
-    """The event of an arm.  ``wanted``: a name with or without modifiers; "" or "auto" is the clock, else the only event that
-    has samples.
+    """The event of an arm.  ``wanted``: a name with or without modifiers; "" or "auto" is a clock, else cycles, else the only
+    event that has samples.
 
     Raises ``UsageError`` that lists the events when the choice is open or not there, ``AnalysisError`` when the captures
     count in different units.
@@ -91,9 +91,9 @@ def _choose(capture: Capture, wanted: str, sampled: Set[str]) -> Event:
 
 
 def _by_default(events: Sequence[Event], sampled: Set[str]) -> list[Event]:
-    """The clock, be it sampled or not, so that the choice does not depend on chance; else what has samples."""
-    for clock in _CLOCKS:
-        found = [event for event in events if base_event_name(event.name) == clock]
+    """The usual event, be it sampled or not, so that the choice does not depend on chance; else what has samples."""
+    for usual in _USUAL_EVENTS:
+        found = [event for event in events if base_event_name(event.name) == usual]
         if found:
             return _sampled(found, sampled)
     return _sampled(events, sampled)
