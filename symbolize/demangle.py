@@ -13,7 +13,7 @@ from functools import cache
 MANGLED_PREFIXES = ("_Z", "_R")
 # Rust's legacy mangling is valid C++ mangling with a last path component "h" + 16 hexadecimal digits.
 _RUST_LEGACY = re.compile(r"(_ZN.*17h([0-9a-f]{16})E)(.*)", re.DOTALL)
-_SUFFIX_PARTS = re.compile(r"\.[^.\d][^.]*(?:\.\d+)*|\.\d+(?:\.\d+)*")
+_SUFFIX_PARTS = re.compile(r"\.llvm\.[0-9A-Fa-f]+|\.[^.\d][^.]*(?:\.\d+)*|\.\d+[^.]*(?:\.\d+)*")
 # A hash has more different digits than a word that happens to look like one.
 _FEWEST_HASH_DIGITS = 5
 # Demanglers expand back references, so that the text can grow far beyond the symbol.
