@@ -56,8 +56,8 @@ class Symbolizer(Protocol):
 @dataclass(frozen=True, slots=True)
 class AnalysisOptions:
     """What to look at and how.  ``rules``: built-in rule sets or files.  ``phase``, ``focus``, ``ignore``: regular
-    expressions, "" = all samples.  ``event``: "" or "auto" is the clock, else the only event with samples.  ``view``: what
-    the category and group tables hold, "leaf" or "owner".  ``dimensions``: the tables to make."""
+    expressions, "" = all samples.  ``event``: "" or "auto" is a clock, else cycles, else the only event with samples.
+    ``view``: what the category and group tables hold, "leaf" or "owner".  ``dimensions``: the tables to make."""
 
     rules: tuple[str, ...] = DEFAULT_RULE_SETS
     phase: str = ""
@@ -104,6 +104,7 @@ def arm_costs(arm: Arm, options: AnalysisOptions, symbolizer: Symbolizer, progre
         missing=verdict.missing,
         phase_windows_ns=np.array(windows, np.int64) if options.phase else None,
         warnings=(*analysis.warnings(results), *verdict.warnings),
+        groups={category: group for result in results for category, group in result.groups.items()},
     )
 
 
@@ -168,9 +169,11 @@ class _RunCosts:
     windows_ns: int
     marked_samples: int
     unproven: Unproven
+    groups: dict[str, str]
 
 
 def _costs_of_run(run: _AnalysedRun, options: AnalysisOptions) -> _RunCosts:
+    matches = run.attributed.matches
     return _RunCosts(
         tables=run_tables(run.attributed, options.dimensions, options.view),
         owners=owner_cells(run.attributed),
@@ -179,6 +182,7 @@ def _costs_of_run(run: _AnalysedRun, options: AnalysisOptions) -> _RunCosts:
         windows_ns=run.phase.windows_ns if run.phase else 0,
         marked_samples=run.phase.marked_samples if run.phase else 0,
         unproven=unproven_weight(run.attributed, run.phase),
+        groups={name: group for name, group in zip(matches.categories, matches.groups, strict=True) if group},
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from profiler.model.costs import ArmCosts, MissingSymbols
 from profiler.model.quality import ReportWarning
 from profiler.model.run import CaptureInfo
-from reports.arm_report import ArmReport, owner_breakdown
+from reports.arm_report import ArmReport, group_breakdown, owner_breakdown
 from reports.plain_text import printable
 from reports.quantities import count, counted, percent, scale_for
 
@@ -123,19 +123,29 @@ def missing_lines(missing: Sequence[MissingSymbols]) -> list[str]:
     return lines
 
 
-def owner_lines(report: ArmReport) -> list[str]:
-    """ "memmove 6.7 %: 4.1 tree update, 1.5 SSZ": whose work the pass-through categories did, in points of the total."""
-    if report.dimension != "category" or report.costs.view != "leaf" or not report.total:
+def breakdown_lines(report: ArmReport) -> list[str]:
+    """What stands below the table.  By category: "memmove 6.7 %: 4.1 tree update, 1.5 SSZ", whose work the pass-through
+    categories did; by group: "hashing 41.2 %: 40.0 SHA-256, 1.2 Keccak", its categories.  In points of the total."""
+    if not report.total:
         return []
+    if report.dimension == "group":
+        return _breakdown(group_breakdown(report), report.total, "more category", "more categories")
+    if report.dimension == "category" and report.costs.view == "leaf":
+        return _breakdown(owner_breakdown(report), report.total, "more owner", "more owners")
+    return []
+
+
+def _breakdown(entries: Sequence[tuple[str, int, list[tuple[str, int]]]], total: int, noun: str, plural: str) -> list[str]:
     lines = []
-    for leaf, weight, owners in owner_breakdown(report):
-        if weight < _WORTH_A_LINE * report.total:
+    for name, weight, parts in entries:
+        if weight < _WORTH_A_LINE * total:
             continue
-        shown = [f"{100 * part / report.total:.1f} {printable(owner)}" for owner, part in owners[:_SHOWN_OWNERS]]
-        rest = sum(part for _, part in owners[_SHOWN_OWNERS:])
+        shown = [f"{100 * part / total:.1f} {printable(part_name)}" for part_name, part in parts[:_SHOWN_OWNERS]]
+        rest = sum(part for _, part in parts[_SHOWN_OWNERS:])
         if rest:
-            shown.append(f"{100 * rest / report.total:.1f} {counted(len(owners) - _SHOWN_OWNERS, 'more owner')}")
-        lines.append(f"{printable(leaf)} {percent(weight / report.total)}: {', '.join(shown)}")
+            left_out = len(parts) - _SHOWN_OWNERS
+            shown.append(f"{100 * rest / total:.1f} {count(left_out)} {noun if left_out == 1 else plural}")
+        lines.append(f"{printable(name)} {percent(weight / total)}: {', '.join(shown)}")
     return lines
 
 

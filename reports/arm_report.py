@@ -85,6 +85,22 @@ def owner_breakdown(report: ArmReport) -> list[tuple[str, int, list[tuple[str, i
     return sorted(shared, key=lambda entry: (-entry[1], entry[0]))
 
 
+def group_breakdown(report: ArmReport) -> list[tuple[str, int, list[tuple[str, int]]]]:
+    """(group, weight, [(category, weight), ...]) of every group that is not one category of the same name, heaviest first on
+    both levels; in the view of the report."""
+    by_group: dict[str, dict[str, int]] = {}
+    for cell in report.costs.owners:
+        category = cell.owner if report.costs.view == "owner" else cell.leaf
+        parts = by_group.setdefault(report.costs.groups.get(category, category), {})
+        parts[category] = parts.get(category, 0) + cell.weight
+    found = [
+        (group, sum(parts.values()), sorted(parts.items(), key=lambda part: (-part[1], part[0])))
+        for group, parts in by_group.items()
+        if list(parts) != [group]
+    ]
+    return sorted(found, key=lambda entry: (-entry[1], entry[0]))
+
+
 def _is_other(report: ArmReport, row: ReportRow) -> bool:
     return report.dimension == "category" and row.name == OTHER
 

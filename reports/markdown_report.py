@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reports.arm_lines import header_lines, owner_lines, unresolved_lines, warning_line
+from reports.arm_lines import breakdown_lines, header_lines, unresolved_lines, warning_line
 from reports.arm_report import ArmReport, ReportRow, report_rows
 from reports.markdown_text import MAX_CHARACTERS, code_block, details, fitting, name, table, text
 from reports.quantities import Scale, count, percent
@@ -14,7 +14,7 @@ def render_report_markdown(report: ArmReport) -> str:
         "\n".join(f"- {text(line)}" for line in header_lines(report)),
         "\n".join(f"> {text(line)}" for line in unresolved_lines(report.costs)),
         _table(report),
-        "\n".join(f"- {text(line)}" for line in owner_lines(report)),
+        "\n".join(f"- {text(line)}" for line in breakdown_lines(report)),
         _other(report),
         "\n".join(f"- **warning** {text(warning_line(warning))}" for warning in report.costs.warnings),
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from reports.arm_lines import header_lines, owner_lines, unresolved_lines, warning_line
+from reports.arm_lines import breakdown_lines, header_lines, unresolved_lines, warning_line
 from reports.arm_report import ArmReport, ReportRow, report_rows
 from reports.plain_text import printable
 from reports.quantities import Scale, count, percent
@@ -17,7 +17,7 @@ def render_report(report: ArmReport, style: TerminalStyle) -> str:
         [wrap(line, style) for line in header_lines(report)],
         [wrap(line.strip(), style, "  " if line.startswith(" ") else "") for line in unresolved_lines(report.costs)],
         [_table(report, report_rows(report), style)],
-        [wrap(line, style) for line in owner_lines(report)],
+        [wrap(line, style) for line in breakdown_lines(report)],
         _other_section(report, style),
         [wrap(f"warning {warning_line(warning)}", style) for warning in report.costs.warnings],
     ]

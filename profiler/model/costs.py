@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from profiler.model.arrays import Int64Column
 from profiler.model.quality import ReportWarning
@@ -85,7 +86,8 @@ class ArmCosts:
 
     ``infos``: one per profiled run, same order as the columns of every table.  ``plain``: the plain runs.  ``tables``: by
     dimension ("category", "function", ...).  ``view``: "leaf" or "owner", what ``tables["category"]`` holds.
-    ``phase_windows_ns``: int64[runs], summed window length, or None without a phase.
+    ``phase_windows_ns``: int64[runs], summed window length, or None without a phase.  ``groups``: of each category that has
+    one.
     """
 
     name: str
@@ -104,3 +106,4 @@ class ArmCosts:
     missing: tuple[MissingSymbols, ...]
     phase_windows_ns: Int64Column | None
     warnings: tuple[ReportWarning, ...]
+    groups: Mapping[str, str] = field(default_factory=dict)
