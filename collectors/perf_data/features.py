@@ -148,13 +148,19 @@ def _event_descriptions(cursor: FeatureReader) -> tuple[EventDescription, ...]:
     return tuple(events)
 
 
+def _unpadded(build_id: bytes) -> bytes:
+    """perf before 5.12 did not write how long an ID is; it filled up those that are not SHA-1 (MD5, UUIDs, short hashes) with
+    zeros."""
+    return next((build_id[:length] for length in (0, 8, 16) if not any(build_id[length:])), build_id)
+
+
 def _build_ids(cursor: FeatureReader) -> tuple[BuildIdEntry, ...]:
     entries = []
     while cursor.left >= _BUILD_ID_RECORD.size:
         _, misc, size, _, build_id, id_bytes = _BUILD_ID_RECORD.unpack(cursor.take(_BUILD_ID_RECORD.size))
         path = cursor.take(max(0, size - _BUILD_ID_RECORD.size)).split(b"\0", 1)[0].decode("utf-8", "surrogateescape")
-        if misc & spec.PERF_RECORD_MISC_BUILD_ID_SIZE:
-            build_id = build_id[: min(id_bytes, 20)]
+        has_length = misc & spec.PERF_RECORD_MISC_BUILD_ID_SIZE
+        build_id = build_id[: min(id_bytes, 20)] if has_length else _unpadded(build_id)
         is_kernel = misc & spec.PERF_RECORD_MISC_CPUMODE_MASK in (1, 4)
         entries.append(BuildIdEntry(path, build_id, is_kernel))
     return tuple(entries)

@@ -107,6 +107,15 @@ def test_modifiers_of_undescribed_events_as_perf_writes_them(flags: int, name: s
     assert opened(content.build()).attributes[0].name == name
 
 
+@pytest.mark.parametrize("length", [0, 8, 16, 20])
+def test_build_ids_of_perfs_that_did_not_say_their_length(length: int) -> None:
+    build_id = bytes(range(1, length + 1))
+    content = RecordingWriter(features={2: writer.build_id_entry(b"/bin/a", build_id.ljust(20, b"\0"), misc=2)})
+    content.finished_round()
+    (entry,) = opened(content.build()).features.build_ids
+    assert (entry.path, entry.build_id) == ("/bin/a", build_id)
+
+
 @pytest.mark.parametrize("attribute_bytes", [64, 72, 80, 96, 104, 112, 120, 128, 136, 200])
 def test_attributes_of_all_sizes(attribute_bytes: int) -> None:
     event = EventSpec(attribute_bytes=attribute_bytes, user_registers=0xFF, user_stack=8192, period=4321)
