@@ -31,6 +31,7 @@ LAYERS = {
     "collectors.launcher": 2,
     "collectors.metrics": 2,
     "collectors.recording_file": 2,
+    "collectors.jit_maps": 2,
     "collectors.host": 2,
     "collectors.disturbance": 2,
     "collectors.process_tree": 2,
