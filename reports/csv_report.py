@@ -66,13 +66,14 @@ def render_report_csv(report: ArmReport) -> str:
     )
 
 
-def render_comparison_csv(comparison: Comparison) -> str:
-    """``kind`` is "row", "total" or "metric"; one line per candidate and row."""
+def render_comparison_csv(*comparisons: Comparison) -> str:
+    """``kind`` is "row", "total" or "metric"; one line per candidate and row, comparison after comparison."""
     lines: list[Sequence[Cell]] = []
-    for candidate in comparison.candidates:
-        lines += [(candidate.name, "row", *_comparison_cells(row, comparison.unit)) for row in candidate.rows]
-        lines.append((candidate.name, "total", *_comparison_cells(candidate.total, comparison.unit)))
-        lines += [(candidate.name, "metric", *_comparison_cells(metric.row, metric.unit)) for metric in candidate.metrics]
+    for comparison in comparisons:
+        for candidate in comparison.candidates:
+            lines += [(candidate.name, "row", *_comparison_cells(row, comparison.unit)) for row in candidate.rows]
+            lines.append((candidate.name, "total", *_comparison_cells(candidate.total, comparison.unit)))
+            lines += [(candidate.name, "metric", *_comparison_cells(metric.row, metric.unit)) for metric in candidate.metrics]
     return _text(COMPARISON_COLUMNS, lines)
 
 

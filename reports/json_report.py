@@ -31,8 +31,8 @@ def render_report_json(report: ArmReport) -> str:
     """Rows heaviest first; weights and samples are sums over the runs, whose number is ``quality.runs``."""
     costs = report.costs
     quality: dict[str, Json] = {"runs": report.runs, "share_interval": report.shares.method}
-    quality |= {name: _value(value) for name, value in asdict(costs.quality).items()}
-    quality["missing"] = [{name: _value(value) for name, value in asdict(missing).items()} for missing in costs.missing]
+    quality |= {name: value_json(value) for name, value in asdict(costs.quality).items()}
+    quality["missing"] = [{name: value_json(value) for name, value in asdict(missing).items()} for missing in costs.missing]
     document: dict[str, Json] = {
         "schema": REPORT_SCHEMA,
         "event": valid_utf8(costs.event),
@@ -41,9 +41,9 @@ def render_report_json(report: ArmReport) -> str:
         "view": costs.view,
         "rows": [_report_row(row) for row in report_rows(report, with_empty_other=False)],
         "quality": quality,
-        "warnings": _warnings(costs.warnings),
+        "warnings": warnings_json(costs.warnings),
     }
-    return _text(document)
+    return document_text(document)
 
 
 def render_comparison_json(comparison: Comparison) -> str:
@@ -52,10 +52,10 @@ def render_comparison_json(comparison: Comparison) -> str:
         "schema": COMPARE_SCHEMA,
         "unit": valid_utf8(comparison.unit),
         "baseline": {"name": valid_utf8(comparison.baseline_name), "runs": comparison.baseline_runs},
-        "candidates": [_candidate(candidate) for candidate in comparison.candidates],
-        "warnings": _warnings(comparison.warnings),
+        "candidates": [candidate_json(candidate) for candidate in comparison.candidates],
+        "warnings": warnings_json(comparison.warnings),
     }
-    return _text(document)
+    return document_text(document)
 
 
 def _report_row(row: ReportRow) -> Json:
@@ -63,69 +63,82 @@ def _report_row(row: ReportRow) -> Json:
         "name": valid_utf8(row.name),
         "self": row.self_weight,
         "total": row.self_weight if row.total_weight is None else row.total_weight,
-        "share": _number(row.share),
-        "share_interval": _interval(row.interval),
+        "share": number_json(row.share),
+        "share_interval": interval_json(row.interval),
         "samples": row.samples,
     }
 
 
-def _candidate(candidate: CandidateComparison) -> Json:
+def candidate_json(candidate: CandidateComparison) -> Json:
+    """A candidate of ``slotscope.compare/1``."""
     return {
         "name": valid_utf8(candidate.name),
         "runs": candidate.runs,
         "test": candidate.test.value,
         "family": candidate.family,
-        "rows": [_comparison_row(row) for row in candidate.rows],
-        "total": _comparison_row(candidate.total),
+        "rows": [row_json(row) for row in candidate.rows],
+        "total": row_json(candidate.total),
         "metrics": [_metric(metric) for metric in candidate.metrics],
     }
 
 
-def _comparison_row(row: ComparisonRow) -> dict[str, Json]:
+def row_json(row: ComparisonRow) -> dict[str, Json]:
+    """A row of ``slotscope.compare/1``."""
     return {
         "name": valid_utf8(row.name),
-        "baseline": _number(row.baseline.mean),
-        "candidate": _number(row.candidate.mean),
-        "delta": _number(row.delta),
-        "delta_interval": _interval(row.delta_interval),
-        "relative": _number(row.relative),
-        "relative_interval": _interval(row.relative_interval),
-        "p": _number(row.p),
-        "p_adjusted": _number(row.p_adjusted),
+        "baseline": number_json(row.baseline.mean),
+        "candidate": number_json(row.candidate.mean),
+        "delta": number_json(row.delta),
+        "delta_interval": interval_json(row.delta_interval),
+        "relative": number_json(row.relative),
+        "relative_interval": interval_json(row.relative_interval),
+        "p": number_json(row.p),
+        "p_adjusted": number_json(row.p_adjusted),
         "verdict": row.verdict.value,
         "values": {"baseline": _numbers(row.baseline.values), "candidate": _numbers(row.candidate.values)},
     }
 
 
 def _metric(metric: MetricComparison) -> Json:
-    return {**_comparison_row(metric.row), "unit": valid_utf8(metric.unit)}
+    return {**row_json(metric.row), "unit": valid_utf8(metric.unit)}
 
 
-def _warnings(warnings: Iterable[ReportWarning]) -> Json:
+def warnings_json(warnings: Iterable[ReportWarning]) -> Json:
     return [
         {"code": valid_utf8(warning.code), "message": valid_utf8(warning.message), "advice": valid_utf8(warning.advice)}
         for warning in warnings
     ]
 
 
-def _interval(interval: Interval | None) -> Json:
-    return None if interval is None else [_number(interval.low), _number(interval.high)]
+def interval_json(interval: Interval | None) -> Json:
+    return None if interval is None else [number_json(interval.low), number_json(interval.high)]
 
 
 def _numbers(values: Iterable[float]) -> Json:
-    return [_number(value) for value in values]
+    return [number_json(value) for value in values]
 
 
-def _number(value: float | None) -> int | float | None:
+def number_json(value: float | None) -> int | float | None:
     """Whole numbers as integers (exact to 2^53 for values that came as floats)."""
     if value is None or not math.isfinite(value):
         return None
     return int(value) if isinstance(value, int) or value.is_integer() else value
 
 
-def _value(value: str | int | float) -> Json:
-    return valid_utf8(value) if isinstance(value, str) else _number(value)
+def value_json(value: object) -> Json:
+    """Text, numbers, truth values, None, and dictionaries and sequences of them; ``TypeError`` for anything else."""
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return valid_utf8(value)
+    if isinstance(value, int | float):
+        return number_json(value)
+    if isinstance(value, dict):
+        return {valid_utf8(str(key)): value_json(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [value_json(item) for item in value]
+    raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
-def _text(document: Mapping[str, Json]) -> str:
+def document_text(document: Mapping[str, Json]) -> str:
     return json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1) + "\n"

@@ -31,7 +31,7 @@ _DETAILS_WRAPPER = 200  # characters that a folded section takes beside its cont
 def render_comparison_markdown(report: ComparisonReport) -> str:
     """Result, method, tables, quality and warnings in the open; per-run values, build IDs and commands folded away."""
     comparison = report.comparison
-    head = [block for candidate in comparison.candidates for block in _candidate(report, candidate)]
+    head = [block for candidate in comparison.candidates for block in candidate_blocks(report, candidate)]
     head.append(_list(f"{name(arm.name)}: {text(quality_line(arm))}" for arm in report.arms))
     head.append(_list(text(profiling_cost_text(cost)) for cost in comparison.profiling_costs))
     head.append(_list(f"**warning** {text(warning_line(warning))}" for warning in comparison.warnings))
@@ -42,7 +42,8 @@ def render_comparison_markdown(report: ComparisonReport) -> str:
     return "\n\n".join([*shown, *folded]) + "\n"
 
 
-def _candidate(report: ComparisonReport, candidate: CandidateComparison) -> list[str]:
+def candidate_blocks(report: ComparisonReport, candidate: CandidateComparison) -> list[str]:
+    """Heading, result, method and tables of one candidate; some may be empty."""
     comparison = report.comparison
     scale = comparison_scale(comparison, candidate)
     sentence = result_sentence(candidate, comparison.baseline_name, Terms(scale, comparison.unit, comparison.margin))
@@ -126,11 +127,11 @@ def _list(lines: Iterable[str]) -> str:
 def _details(report: ComparisonReport) -> list[str]:
     blocks = []
     for candidate in report.comparison.candidates:
-        blocks += _values(report, candidate)
-    return [*blocks, *(_arm_facts(arm) for arm in report.arms)]
+        blocks += value_blocks(report, candidate)
+    return [*blocks, *(arm_facts(arm) for arm in report.arms)]
 
 
-def _values(report: ComparisonReport, candidate: CandidateComparison) -> list[str]:
+def value_blocks(report: ComparisonReport, candidate: CandidateComparison) -> list[str]:
     """Per-run values, one block per row so that a length limit cuts between rows."""
     scale = comparison_scale(report.comparison, candidate)
     rows: list[tuple[ComparisonRow, Scale]] = [(candidate.total, scale)]
@@ -147,7 +148,8 @@ def _row_values(row: ComparisonRow, scale: Scale, arms: tuple[str, str]) -> str:
     return f"**{name(row.label)}**{unit}\n\n{_list(lines)}"
 
 
-def _arm_facts(arm: ArmCosts) -> str:
+def arm_facts(arm: ArmCosts) -> str:
+    """Builds, hosts, settings and commands of an arm's runs."""
     infos = (*arm.infos, *arm.plain)
     lines = [f"build ID {name(build_id)}" for build_id in _distinct(info.program.build_id for info in infos)]
     lines += [f"revision {name(revision)}" for revision in _distinct(info.revision for info in infos)]

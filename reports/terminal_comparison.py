@@ -47,14 +47,17 @@ class _Tested:
 
 def render_comparison(report: ComparisonReport, style: TerminalStyle) -> str:
     """Every candidate against the baseline, then quality and warnings; ends with a newline."""
-    sections = [section for candidate in report.comparison.candidates for section in _candidate(report, candidate, style)]
+    sections = [
+        section for candidate in report.comparison.candidates for section in candidate_sections(report, candidate, style)
+    ]
     sections.append(_wrapped([f"{printable(arm.name)}: {quality_line(arm)}" for arm in report.arms], style))
     sections.append(_wrapped([profiling_cost_text(cost) for cost in report.comparison.profiling_costs], style))
     sections.append(_wrapped([f"warning {warning_line(warning)}" for warning in report.comparison.warnings], style))
     return "\n\n".join(section for section in sections if section) + "\n"
 
 
-def _candidate(report: ComparisonReport, candidate: CandidateComparison, style: TerminalStyle) -> list[str]:
+def candidate_sections(report: ComparisonReport, candidate: CandidateComparison, style: TerminalStyle) -> list[str]:
+    """Result, method, tables and notes of one candidate; some may be empty."""
     comparison = report.comparison
     scale = comparison_scale(comparison, candidate)
     header = _wrapped(

@@ -40,6 +40,7 @@ class _Family:
 
     names: tuple[str, ...]
     labels: tuple[str, ...]
+    unit: str
     infos: tuple[Sequence[CaptureInfo], ...]
     values: tuple[FloatColumn, ...]
 
@@ -55,7 +56,11 @@ def against_control(treated: ArmPair, control: ArmPair, dimension: str, margin: 
     totals = tuple(table.total[np.newaxis, :].astype(np.float64) for table in tables)
     absolute = margin * float(totals[0].mean()) if totals[0].size else 0.0
     by_row = _Family(
-        rows.names, rows.labels, infos, tuple(named_rows(table, rows.names).astype(np.float64) for table in tables)
+        rows.names,
+        rows.labels,
+        treated.baseline.unit,
+        infos,
+        tuple(named_rows(table, rows.names).astype(np.float64) for table in tables),
     )
     return ControlResult(
         candidate=treated.candidate.name,
@@ -63,7 +68,7 @@ def against_control(treated: ArmPair, control: ArmPair, dimension: str, margin: 
         control=control.condition,
         unit=treated.baseline.unit,
         rows=_compared(by_row, absolute),
-        total=_compared(_Family((TOTAL,), (TOTAL,), infos, totals), 0.0)[0],
+        total=_compared(_Family((TOTAL,), (TOTAL,), treated.baseline.unit, infos, totals), 0.0)[0],
         metrics=_metric_rows(treated, control, margin),
     )
 
@@ -75,7 +80,8 @@ def _metric_rows(treated: ArmPair, control: ArmPair, margin: float) -> tuple[Con
         of_arms = [measured(infos, name) for infos in runs]
         if all(arm.infos for arm in of_arms) and len(frozenset.union(*(arm.units for arm in of_arms))) == 1:
             values = tuple(np.array([arm.values], dtype=np.float64) for arm in of_arms)
-            family = _Family((name,), (name,), tuple(arm.infos for arm in of_arms), values)
+            unit = min(of_arms[0].units)
+            family = _Family((name,), (name,), unit, tuple(arm.infos for arm in of_arms), values)
             found.extend(_compared(family, margin * abs(float(values[0].mean()))))
     return tuple(found)
 
@@ -98,6 +104,7 @@ def _compared(family: _Family, margin: float) -> tuple[ControlRow, ...]:
         ControlRow(
             name=name,
             label=family.labels[row],
+            unit=family.unit,
             change=float(changes[row]),
             control_change=float(control_changes[row]),
             difference=float(test.difference[row]),
@@ -115,6 +122,7 @@ def _untested(family: _Family, row: int, changes: FloatColumn, control_changes: 
     return ControlRow(
         name=family.names[row],
         label=family.labels[row],
+        unit=family.unit,
         change=change,
         control_change=control_change,
         difference=change - control_change,

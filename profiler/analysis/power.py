@@ -41,8 +41,8 @@ def power_table(
         unit=baseline.unit,
         margin=margin,
         runs=tuple(runs),
-        rows=_power_rows(rows, absolute, runs),
-        total=_power_rows(total, absolute, runs)[0],
+        rows=_power_rows(rows, baseline.unit, absolute, runs),
+        total=_power_rows(total, baseline.unit, absolute, runs)[0],
         metrics=_metric_rows(baseline, candidate, margin, runs),
     )
 
@@ -60,11 +60,12 @@ def _metric_rows(baseline: ArmCosts, candidate: ArmCosts, margin: float, runs: S
             for arm, replicates in zip(of_arms, (matching.baseline, matching.candidate), strict=True)
         )
         family = RowFamily((name,), (name,), ("",), base, cand, matching.is_paired, 0.0)
-        found.extend(_power_rows(family, margin * abs(float(base.values.mean())), runs))
+        unit = min(of_arms[0].units)
+        found.extend(_power_rows(family, unit, margin * abs(float(base.values.mean())), runs))
     return tuple(found)
 
 
-def _power_rows(family: RowFamily, margin: float, runs: Sequence[int]) -> tuple[PowerRow, ...]:
+def _power_rows(family: RowFamily, unit: str, margin: float, runs: Sequence[int]) -> tuple[PowerRow, ...]:
     if not family.names:
         return ()
     noise = noise_of(family)
@@ -78,6 +79,7 @@ def _power_rows(family: RowFamily, margin: float, runs: Sequence[int]) -> tuple[
         PowerRow(
             name=name,
             label=family.labels[row],
+            unit=unit,
             mean=float(base[row].mean()),
             visible=tuple(visible[row].tolist()),
             runs_for_margin=int(needed[row]) or None,

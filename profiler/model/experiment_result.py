@@ -80,10 +80,11 @@ class Ladder:
 
 @dataclass(frozen=True, slots=True)
 class ControlRow:
-    """A difference of differences: the change under the condition minus the change under the control, in the rows' unit."""
+    """A difference of differences: the change under the condition minus the change under the control, in ``unit``."""
 
     name: str
     label: str
+    unit: str
     change: float
     control_change: float
     difference: float
@@ -163,12 +164,13 @@ class ExperimentResult:
 
 @dataclass(frozen=True, slots=True)
 class PowerRow:
-    """One row of the family.  ``visible``: the smallest effect that 80 % of experiments of so many runs would flag, one per
-    entry of ``PowerTable.runs``, in the row's unit.  ``runs_for_margin``: runs that show a change of the margin, None = more
+    """One row of the family, in ``unit``.  ``visible``: the smallest effect that 80 % of experiments of so many runs would
+    flag, one per entry of ``PowerTable.runs``.  ``runs_for_margin``: runs that show a change of the margin, None = more
     than can be run.  ``sampling_share``: part of the variance that is sampling."""
 
     name: str
     label: str
+    unit: str
     mean: float
     visible: tuple[float, ...]
     runs_for_margin: int | None

@@ -1,0 +1,248 @@
+"""The tables of an experiment as cells of text, the same for the terminal and for Markdown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from profiler.model.comparison import ComparisonRow, Verdict
+from profiler.model.experiment import ExperimentRecord, VariantFacts
+from profiler.model.experiment_result import (
+    Agreement,
+    ControlResult,
+    ControlRow,
+    GainAttribution,
+    Ladder,
+    MetricAgreement,
+    PowerRow,
+    PowerTable,
+)
+from profiler.model.interval import Interval
+from reports.quantities import Scale, count, probability, scale_for, significant_decimals
+from reports.wording import Terms, interval_text, margin_text, relative_change, relative_interval, verdict_word
+
+
+@dataclass(frozen=True, slots=True)
+class TextTable:
+    """``rows``: as many cells each as there are ``headers``; columns not in ``text_columns`` hold numbers."""
+
+    headers: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    text_columns: frozenset[int] = frozenset({0})
+
+
+def variant_table(record: ExperimentRecord) -> TextTable:
+    """Every build: what it is, how large, and what it cost to make; columns that are empty throughout are left out."""
+    headers = ("variant", "note", "revision", "size", "build", "build CPU", "build memory", "rebuild")
+    rows = tuple(_variant_row(variant, record.baseline) for variant in record.variants)
+    return _without_empty(TextTable(headers, rows, frozenset({0, 1, 2})))
+
+
+def _variant_row(variant: VariantFacts, baseline: str) -> tuple[str, ...]:
+    name = f"{variant.name} (baseline)" if variant.name == baseline else variant.name
+    note = f"{variant.control_of} once more, as a control" if variant.control_of else variant.note
+    build = variant.build if not variant.control_of else None
+    rebuild = variant.rebuild if not variant.control_of else None
+    return (
+        name,
+        note,
+        variant.revision,
+        bytes_text(variant.size_bytes),
+        _duration(build.wall_ns) if build else "",
+        _duration(build.cpu_ns) if build else "",
+        bytes_text(build.peak_bytes) if build else "",
+        _duration(rebuild.wall_ns) if rebuild else "",
+    )
+
+
+def bytes_text(size: float) -> str:
+    """ "1.9 GB"; "" for 0."""
+    for divisor, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if size >= divisor:
+            return f"{size / divisor:.1f} {unit}"
+    return f"{size:.0f} B" if size else ""
+
+
+def _duration(value_ns: int) -> str:
+    return scale_for([value_ns], "ns").quantity(value_ns)
+
+
+def build_lines(record: ExperimentRecord) -> list[str]:
+    """What the incremental builds changed, and which sections of the binaries differ."""
+    lines = []
+    for variant in record.variants:
+        if variant.rebuild is not None and not variant.control_of:
+            lines.append(f"{variant.name}: built again after this edit: {variant.rebuild.edit}")
+    return lines
+
+
+def gain_table(gain: GainAttribution, scale: Scale, limit: int) -> TextTable:
+    """Who accounts for the change of the total, by size; beyond ``limit`` rows the rest is added up."""
+    rows = [
+        (row.label, scale.signed(row.delta), _share(row.share, row.share_interval), _share_interval(row.share_interval))
+        for row in gain.rows
+    ]
+    if limit and len(rows) > limit + 1:
+        left = gain.rows[limit:]
+        shares = [row.share for row in left]
+        share = sum(part for part in shares if part is not None) if None not in shares else None
+        rest = (f"other ({count(len(left))})", scale.signed(sum(row.delta for row in left)), _share(share, None), "")
+        rows = [*rows[:limit], rest]
+    return TextTable(("", f"delta {scale.unit}".rstrip(), "share of the change", "95 % interval"), tuple(rows))
+
+
+def _share(share: float | None, interval: Interval | None) -> str:
+    return "" if share is None else f"{100 * share:.{_percent_decimals(interval)}f} %"
+
+
+def _share_interval(interval: Interval | None) -> str:
+    if interval is None:
+        return ""
+    decimals = _percent_decimals(interval)
+    return f"{100 * interval.low:.{decimals}f} to {100 * interval.high:.{decimals}f} %"
+
+
+def _percent_decimals(interval: Interval | None) -> int:
+    return 0 if interval is None else min(1, significant_decimals(100 * (interval.high - interval.low) / 2, 0))
+
+
+def agreement_line(agreement: MetricAgreement) -> str:
+    """ "epoch: the profile changed by -12.1 %, epoch by -12.3 %: they agree"."""
+    changes = [
+        f"{100 * change:+.1f} %" if change is not None else "an unknown part"
+        for change in (agreement.profile_change, agreement.metric_change)
+    ]
+    line = f"{agreement.metric}: the profile changed by {changes[0]}, {agreement.metric} by {changes[1]}"
+    if agreement.agreement is Agreement.AGREE:
+        return f"{line}: they agree within what these runs can tell"
+    if agreement.agreement is Agreement.DIFFER:
+        interval = agreement.difference_interval
+        apart = f", {100 * interval.low:+.1f} to {100 * interval.high:+.1f} % apart" if interval is not None else ""
+        return f"{line}{apart}: {agreement.meaning}"
+    return f"{line}: not compared, {agreement.meaning}"
+
+
+def ladder_table(ladder: Ladder, margin: float) -> TextTable:
+    """Every step against the one before and against the baseline."""
+    rows = [row for step in ladder.steps for row in (step.to_previous, step.to_baseline)]
+    scale = scale_for([mean for row in rows for mean in (row.baseline.mean, row.candidate.mean)], ladder.unit)
+    terms = Terms(scale, ladder.unit, margin)
+    headers = (
+        "step",
+        "note",
+        f"{ladder.quantity} {scale.unit}".rstrip(),
+        "to the step before",
+        "verdict",
+        "to the baseline",
+        "verdict ",
+    )
+    first = ladder.steps[0].to_baseline.baseline.mean
+    lines = [(ladder.baseline, "", scale.number(first), "", "", "", "")]
+    for step in ladder.steps:
+        name = f"{step.name} (largest step)" if step.name == ladder.largest else step.name
+        lines.append(
+            (
+                name,
+                step.note,
+                scale.number(step.to_baseline.candidate.mean),
+                _change_text(step.to_previous),
+                verdict_word(step.to_previous, terms),
+                _change_text(step.to_baseline),
+                verdict_word(step.to_baseline, terms),
+            )
+        )
+    return _without_empty(TextTable(headers, tuple(lines), frozenset({0, 1, 4, 6})))
+
+
+def _change_text(row: ComparisonRow) -> str:
+    return f"{relative_change(row)} {relative_interval(row)}".strip()
+
+
+def control_table(control: ControlResult, limit: int) -> TextTable:
+    """The change under the condition, under the control, and their difference, which is the gain that the control does not
+    explain; total last, then the metrics."""
+    scale = scale_for([row.change for row in (*control.rows, control.total)], control.unit)
+    shown = control.rows[:limit] if limit and len(control.rows) > limit else control.rows
+    lines = [_control_row(row, scale) for row in (*shown, control.total)]
+    for metric in control.metrics:
+        metric_scale = scale_for([metric.change, metric.control_change], metric.unit)
+        lines.append((_with_unit(metric.label, metric_scale), *_control_row(metric, metric_scale)[1:]))
+    headers = (
+        "",
+        f"{control.condition} {scale.unit}".rstrip(),
+        f"{control.control} {scale.unit}".rstrip(),
+        "difference",
+        "95 % interval",
+        "p adjusted",
+        "verdict",
+    )
+    return TextTable(headers, tuple(lines), frozenset({0, 6}))
+
+
+def _control_row(row: ControlRow, scale: Scale) -> tuple[str, ...]:
+    decimals = scale.decimals_within(row.difference_interval)
+    return (
+        row.label,
+        scale.signed(row.change, decimals),
+        scale.signed(row.control_change, decimals),
+        scale.signed(row.difference, decimals),
+        interval_text(row.difference_interval, scale),
+        probability(row.p_adjusted),
+        _CONTROL_VERDICTS[row.verdict],
+    )
+
+
+_CONTROL_VERDICTS = {
+    Verdict.FASTER: "gains more than the control",
+    Verdict.SLOWER: "gains less than the control",
+    Verdict.EQUIVALENT: "as in the control",
+    Verdict.UNDECIDED: "inside noise",
+    Verdict.TOO_FEW_RUNS: "too few runs",
+    Verdict.UNTESTABLE: "not comparable",
+}
+
+
+def power_text_table(power: PowerTable, limit: int) -> TextTable:
+    """What so many runs per arm would show, in the rows' unit and as a part of the row."""
+    scale = scale_for([row.mean for row in (*power.rows, power.total)], power.unit)
+    rows = power.rows[:limit] if limit and len(power.rows) > limit else power.rows
+    lines = [_power_row(row, scale) for row in (*rows, power.total)]
+    for metric in power.metrics:
+        metric_scale = scale_for([metric.mean], metric.unit)
+        lines.append((_with_unit(metric.label, metric_scale), *_power_row(metric, metric_scale)[1:]))
+    headers = (
+        "",
+        f"mean {scale.unit}".rstrip(),
+        *(f"{runs} runs" for runs in power.runs),
+        f"runs for {margin_text(power.margin)}",
+        "sampling",
+    )
+    return TextTable(headers, tuple(lines))
+
+
+def _power_row(row: PowerRow, scale: Scale) -> tuple[str, ...]:
+    return (
+        row.label,
+        scale.number(row.mean),
+        *(_visible(visible, row.mean, scale) for visible in row.visible),
+        count(row.runs_for_margin) if row.runs_for_margin is not None else "more than can be run",
+        f"{100 * row.sampling_share:.0f} %" if row.sampling_share is not None else "",
+    )
+
+
+def _visible(visible: float, mean: float, scale: Scale) -> str:
+    part = f" ({100 * visible / mean:.1f} %)" if mean else ""
+    return f"{scale.number(visible, significant_decimals(visible / scale.divisor, scale.decimals))}{part}"
+
+
+def _with_unit(label: str, scale: Scale) -> str:
+    """Of a row whose unit is not that of its column."""
+    return f"{label}, {scale.unit}" if scale.unit else label
+
+
+def _without_empty(table: TextTable) -> TextTable:
+    kept = [column for column in range(len(table.headers)) if column == 0 or any(row[column] for row in table.rows)]
+    return TextTable(
+        tuple(table.headers[column] for column in kept),
+        tuple(tuple(row[column] for column in kept) for row in table.rows),
+        frozenset(place for place, column in enumerate(kept) if column in table.text_columns),
+    )

@@ -1,0 +1,58 @@
+"""Sentences about an experiment as a whole, the same for every format."""
+
+from __future__ import annotations
+
+from profiler.model.comparison import CandidateComparison, Comparison
+from profiler.model.experiment import ExperimentRecord
+from profiler.model.experiment_result import ConditionResult, ControlResult, ExperimentResult
+from reports.comparison_report import comparison_scale, metric_scale
+from reports.quantities import counted, probability
+from reports.wording import Terms, effect_text, verdict_word
+
+
+def design_line(result: ExperimentResult) -> str:
+    """ "2 variants under 2 conditions, interleaved, 10 rounds, session 20260301-100000-abcd"."""
+    record = result.record
+    conditions = f" under {counted(len(record.conditions), 'condition')}" if record.conditions else ""
+    line = f"{counted(len(record.variants), 'variant')}{conditions}, {record.design}, {counted(record.runs, 'round')}"
+    line += f", session {result.session} of {result.started_at}"
+    if record.per != 1:
+        line += f"; times are per unit of work, {record.per:g} of which are in a run"
+    return line
+
+
+def headline(condition: ConditionResult, candidate: CandidateComparison, record: ExperimentRecord) -> str:
+    """The primary metric's result, or that of the CPU time where there is none."""
+    comparison = condition.comparison
+    for metric in candidate.metrics:
+        if metric.row.name == record.primary:
+            scale = metric_scale(metric)
+            effect = f"{record.primary} {effect_text(metric.row, scale)}"
+            verdict = verdict_word(metric.row, Terms(scale, metric.unit, comparison.margin))
+            return f"{candidate.name}: {effect}{_p(metric.row.p_adjusted)}: {verdict}"
+    scale = comparison_scale(comparison, candidate)
+    effect = f"CPU time {effect_text(candidate.total, scale)}"
+    verdict = verdict_word(candidate.total, Terms(scale, comparison.unit, comparison.margin))
+    return f"{candidate.name}: {effect}{_p(candidate.total.p_adjusted)}: {verdict}"
+
+
+def condition_title(condition: ConditionResult, record: ExperimentRecord) -> str:
+    """Of a section; "" for an experiment without conditions."""
+    for facts in record.conditions:
+        if facts.name == condition.condition:
+            arguments = f" ({' '.join(facts.args)})" if facts.args else ""
+            return f"{facts.name}{arguments}{', the control' if facts.is_control else ''}"
+    return ""
+
+
+def control_title(control: ControlResult) -> str:
+    return f"{control.candidate}: its change under {control.condition} less its change under {control.control}"
+
+
+def quantity_of(comparison: Comparison) -> str:
+    return "CPU time" if comparison.unit == "ns" else comparison.event
+
+
+def _p(p: float | None) -> str:
+    text = probability(p)
+    return f", p {'' if text.startswith('<') else '= '}{text}" if text else ""

@@ -1,0 +1,97 @@
+"""An experiment for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from profiler.model.experiment_result import ConditionResult, PowerTable
+from reports.arm_lines import quality_line, warning_line
+from reports.comparison_report import comparison_scale
+from reports.experiment_report import ExperimentReport
+from reports.experiment_tables import (
+    TextTable,
+    agreement_line,
+    build_lines,
+    control_table,
+    gain_table,
+    ladder_table,
+    power_text_table,
+    variant_table,
+)
+from reports.experiment_wording import condition_title, control_title, design_line, headline, quantity_of
+from reports.plain_text import printable
+from reports.terminal_comparison import candidate_sections
+from reports.terminal_table import Column, TerminalStyle, render_table, wrap
+from reports.wording import profiling_cost_text
+
+
+def render_experiment(report: ExperimentReport, style: TerminalStyle) -> str:
+    """Results first, then builds, every condition, steps and controls, quality and warnings; ends with a newline."""
+    result = report.result
+    lines = [
+        headline(condition, candidate, result.record)
+        for condition in result.conditions
+        for candidate in condition.comparison.candidates
+    ]
+    sections = [
+        _wrapped([f"{printable(result.record.name)}: {design_line(result)}", *lines], style),
+        _table(variant_table(result.record), style),
+        _wrapped(build_lines(result.record), style),
+    ]
+    for condition in result.conditions:
+        sections += _condition(report, condition, style)
+    for control in result.controls:
+        sections += [wrap(control_title(control), style) + "\n" + _table(control_table(control, report.limit), style)]
+    sections.append(_wrapped([f"made again: {line}" for line in result.repeated], style))
+    sections.append(_wrapped([f"{printable(arm.name)}: {quality_line(arm)}" for arm in report.arms], style))
+    sections.append(_wrapped(_warnings(report), style))
+    return "\n\n".join(section for section in sections if section) + "\n"
+
+
+def render_power(power: PowerTable, limit: int, style: TerminalStyle) -> str:
+    """What more runs could show; ends with a newline."""
+    head = f"smallest changes that so many runs per arm would show with a probability of 80 % ({power.test.value})"
+    advice = [f"{row.label}: {row.advice}" for row in power.rows if row.advice]
+    sections = [wrap(head, style), _table(power_text_table(power, limit), style), _wrapped(advice, style)]
+    return "\n\n".join(section for section in sections if section) + "\n"
+
+
+def _condition(report: ExperimentReport, condition: ConditionResult, style: TerminalStyle) -> list[str]:
+    comparison = report.comparison(condition)
+    title = condition_title(condition, report.result.record)
+    sections = [wrap(f"== {printable(title)} ==", style)] if title else []
+    gains = {gain.candidate: gain for gain in condition.gains}
+    for candidate in condition.comparison.candidates:
+        sections += candidate_sections(comparison, candidate, style)
+        gain = gains.get(candidate.name)
+        if gain is None:
+            continue
+        if any(row.share is not None for row in gain.rows):
+            scale = comparison_scale(condition.comparison, candidate)
+            head = f"where the change of the {quantity_of(condition.comparison)} came from"
+            sections.append(head + "\n" + _table(gain_table(gain, scale, report.limit), style))
+        sections.append(_wrapped([agreement_line(agreement) for agreement in gain.agreements], style))
+    if condition.ladder is not None:
+        steps = _table(ladder_table(condition.ladder, condition.comparison.margin), style)
+        sections.append(f"step by step\n{steps}")
+    return sections
+
+
+def _warnings(report: ExperimentReport) -> list[str]:
+    lines = [profiling_cost_text(cost) for c in report.result.conditions for cost in c.comparison.profiling_costs]
+    found = [*report.result.warnings, *(w for c in report.result.conditions for w in c.comparison.warnings)]
+    return [*lines, *dict.fromkeys(f"warning {warning_line(warning)}" for warning in found)]
+
+
+def _table(cells: TextTable, style: TerminalStyle) -> str:
+    if not cells.rows:
+        return ""
+    columns = [
+        Column(header, tuple(row[place] for row in cells.rows), keep=100 - place, is_text=place in cells.text_columns)
+        for place, header in enumerate(cells.headers)
+    ]
+    return render_table(columns, style).rstrip("\n")
+
+
+def _wrapped(lines: Sequence[str], style: TerminalStyle) -> str:
+    return "\n".join(wrap(line, style) for line in lines)
