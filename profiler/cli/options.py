@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from profiler.model.analysis_choices import DEFAULT_RULE_SETS, DIMENSIONS, VIEWS, PhaseScope
+from profiler.rules.repetition import may_explode
 
 if TYPE_CHECKING:
     from profiler.pipeline import AnalysisOptions, Arm
@@ -127,6 +128,8 @@ def regex_argument(text: str) -> str:
         re.compile(text)
     except re.error as error:
         raise argparse.ArgumentTypeError(f"{text!r} is not a regular expression: {error}") from error
+    if may_explode(text):
+        raise argparse.ArgumentTypeError(f"{text!r} can take exponential time: its repetition reads one text in several ways")
     return text
 
 

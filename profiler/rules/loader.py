@@ -20,6 +20,7 @@ from profiler.errors import UsageError
 from profiler.model.analysis_choices import DEFAULT_RULE_SETS
 from profiler.model.category import OTHER, Rule, RuleSet
 from profiler.model.rule_pattern import RulePattern
+from profiler.rules.repetition import may_explode
 from profiler.rules.rule_text import key_line, rule_lines
 
 _PATTERN_KEYS = ("function", "file", "dso", "under")
@@ -27,8 +28,6 @@ _FLAG_KEYS = ("transparent", "passthrough", "fallback")
 _RULE_KEYS = ("category", "group", *_PATTERN_KEYS, *_FLAG_KEYS)
 _TOP_KEYS = ("extends", "rule")
 NAMES_OF_SUMS = ("total", "(rest)")
-# A group that is repeated without limit: only these need a closer look.
-_NESTED_REPETITION = re.compile(r"\)(?:[*+]|\{\d*,\})")
 _BUILTIN_DIRECTORY = Path(__file__).parent
 PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 
@@ -204,18 +203,9 @@ def _compile(table: _Table, key: str, pattern: str) -> re.Pattern[str]:
             compiled = re.compile(pattern)
     except (re.error, RecursionError, OverflowError) as error:
         table.fail(key, f"'{key}' is no regular expression: {error} in '{pattern}'")
-    if not table.is_builtin and _may_explode(pattern):
+    if not table.is_builtin and may_explode(pattern):
         table.fail(key, f"'{key}' can take exponential time: its repetition reads one text in several ways in '{pattern}'")
     return compiled
-
-
-def _may_explode(pattern: str) -> bool:
-    if not _NESTED_REPETITION.search(pattern):
-        return False
-    from profiler.rules.regex_cost import is_explosive
-    from profiler.rules.regex_tree import parse_regex
-
-    return is_explosive(parse_regex(pattern))
 
 
 def _check_placeholders(table: _Table, category: str, patterns: Mapping[str, RulePattern | None]) -> None:

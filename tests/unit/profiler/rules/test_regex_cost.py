@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from profiler.cli.main import main
 from profiler.errors import UsageError
 from profiler.rules.loader import parse_rule_file
 from profiler.rules.regex_cost import is_explosive
@@ -55,6 +56,12 @@ def test_a_rule_file_with_one_is_refused_with_its_line(key: str, pattern: str) -
     text = f"[[rule]]\ncategory = 'c'\n{key} = ['^fine$', '{pattern}']\n"
     with pytest.raises(UsageError, match=rf"^r\.toml:3: '{key}' can take exponential time"):
         parse_rule_file(text, "r.toml")
+
+
+@pytest.mark.parametrize("option", ["--phase", "--focus", "--ignore"])
+def test_an_option_with_one_is_refused(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", "nothing", option, r"(\w+)*$"]) == 2
+    assert "can take exponential time" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("pattern", HARMLESS)
