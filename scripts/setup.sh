@@ -36,6 +36,13 @@ list_missing() {
     command -v pgrep >/dev/null || echo procps
     # Without their symbols the C library's memmove and malloc have no names.  Only Debian's packaging keeps them apart.
     [ "$(package_manager)" != apt ] || [ -d /usr/lib/debug/.build-id ] || echo libc-symbols
+    # Tests of symbolization skip what these tools would build, and say so; where it costs no question they are installed.
+    if [ "$(package_manager)" = apt ] && [ "$(id -u)" = 0 ]; then
+        command -v ld.lld >/dev/null || echo lld
+        command -v mold >/dev/null || echo mold
+        command -v dwz >/dev/null || echo dwz
+        command -v eu-strip >/dev/null || echo elfutils
+    fi
 }
 
 # Package names of what is missing: list_packages MANAGER WORD...

@@ -6,20 +6,16 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 
-import numpy as np
-
 from profiler.errors import FormatError
 from symbolize.dwarf.unit_facts import UnitFacts, unit_facts
+from symbolize.elf.dynamic_section import dynamic_needs
 from symbolize.elf.frame_pointers import keeps_frame_pointers
 from symbolize.elf.image import ElfImage
-from symbolize.elf.layout import SHT_NOBITS
 
 _SAMPLED_NAMES = 4000
 _MIXED_SHARE = 0.02
 _PRODUCER_LIMIT = 4
 
-_DYNAMIC = np.dtype([("d_tag", "<i8"), ("d_val", "<u8")])
-_DT_NEEDED = 1
 _ALLOCATOR_SYMBOLS = {
     "jemalloc": (b"_rjem_malloc", b"_rjem_mallocx", b"_rjem_mallctl", b"je_malloc", b"je_mallocx", b"mallctl"),
     "mimalloc": (b"mi_malloc", b"mi_malloc_aligned", b"mi_heap_malloc"),
@@ -49,7 +45,7 @@ def binary_facts(image: ElfImage) -> BinaryFacts:
     units = [unit for unit in unit_facts(image) if not _SHIPPED_DIRECTORY.search(f"{unit.directory}/")]
     return BinaryFacts(
         keeps_frame_pointers=keeps_frame_pointers(image),
-        allocator=allocator(image, needed_libraries(image)),
+        allocator=allocator(image, dynamic_needs(image).needed),
         mangling=mangling(image),
         debug_info=_debug_info(units),
         producer=_producer(image, units),
@@ -92,19 +88,6 @@ def _scheme(name: str) -> str:
     if _RUST_LEGACY.match(name):
         return "legacy"
     return "itanium" if name.startswith("_Z") else "none"
-
-
-def needed_libraries(image: ElfImage) -> tuple[str, ...]:
-    """DT_NEEDED of the dynamic section, in file order."""
-    section = image.sections.get(".dynamic")
-    if section is None or section.type == SHT_NOBITS or section.link >= len(image.section_table):
-        return ()
-    strings = image.section_table[section.link]
-    text = bytes(image.data[strings.file_offset : strings.file_offset + strings.size])
-    count = min(section.size, max(0, len(image.data) - section.file_offset)) // _DYNAMIC.itemsize
-    entries = np.frombuffer(image.data, _DYNAMIC, count, section.file_offset) if count else np.zeros(0, _DYNAMIC)
-    offsets = entries["d_val"][entries["d_tag"] == _DT_NEEDED].tolist()
-    return tuple(text[offset:].partition(b"\0")[0].decode("utf-8", "backslashreplace") for offset in offsets)
 
 
 def _symbol_strings(image: ElfImage) -> bytes:

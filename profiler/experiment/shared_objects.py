@@ -13,46 +13,20 @@ from functools import cached_property
 from pathlib import Path
 
 from profiler.errors import FormatError
+from symbolize.elf.dynamic_section import DynamicNeeds, dynamic_needs
+from symbolize.image_file import open_image
 
 _LDCONFIG = ("ldconfig", "/sbin/ldconfig", "/usr/sbin/ldconfig")
 _DEFAULT_DIRECTORIES = ("/lib64", "/usr/lib64", "/lib", "/usr/lib")
 
 
-@dataclass(frozen=True, slots=True)
-class DynamicNeeds:
-    """What the dynamic section of an ELF file asks for: ``needed`` (DT_NEEDED), ``rpath``, ``runpath`` (split at colons)."""
-
-    needed: tuple[str, ...] = ()
-    rpath: tuple[str, ...] = ()
-    runpath: tuple[str, ...] = ()
-
-
-def dynamic_needs(path: Path) -> DynamicNeeds:
+def needs_of_file(path: Path) -> DynamicNeeds:
     """The needs of one ELF file, empty when it is static.  ``FormatError`` when it is not an ELF file that can be read."""
-    from elftools.common.exceptions import ELFError
-    from elftools.elf.dynamic import DynamicSegment
-    from elftools.elf.elffile import ELFFile
-
-    found: dict[str, list[str]] = {"DT_NEEDED": [], "DT_RPATH": [], "DT_RUNPATH": []}
-    try:
-        with path.open("rb") as stream:
-            for segment in ELFFile(stream).iter_segments("PT_DYNAMIC"):
-                if not isinstance(segment, DynamicSegment):
-                    continue
-                for tag in segment.iter_tags():
-                    if tag.entry.d_tag in found:
-                        found[tag.entry.d_tag].append(_text_of(tag))
-    except (ELFError, OSError, ValueError, AttributeError, KeyError, TypeError) as error:
-        raise FormatError(str(path), f"not an ELF file that can be read ({type(error).__name__})") from None
-    rpath, runpath = (tuple(":".join(found[kind]).split(":")) if found[kind] else () for kind in ("DT_RPATH", "DT_RUNPATH"))
-    return DynamicNeeds(tuple(found["DT_NEEDED"]), rpath, runpath)
-
-
-def _text_of(tag: object) -> str:
-    for name in ("needed", "rpath", "runpath"):
-        if (text := getattr(tag, name, None)) is not None:
-            return str(text)
-    return ""
+    image, reason = open_image(path)
+    if image is None:
+        detail = reason.removeprefix(f"{path}: ") or "no such file"
+        raise FormatError(str(path), f"not an ELF file that can be read ({detail})")
+    return dynamic_needs(image)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +57,7 @@ class SharedObjects:
     def closure(self, executable: Path) -> Iterator[SharedObject]:
         """Every object that the executable needs, directly or not, breadth first, each once; the executable not included."""
         seen: set[str] = set()
-        waiting = [(executable, dynamic_needs(executable))]
+        waiting = [(executable, needs_of_file(executable))]
         while waiting:
             owner, needs = waiting.pop(0)
             for name in needs.needed:
@@ -93,7 +67,7 @@ class SharedObjects:
                 path = self._find(name, owner, needs)
                 yield SharedObject(name, path)
                 if path is not None:
-                    waiting.append((path, dynamic_needs(path)))
+                    waiting.append((path, needs_of_file(path)))
 
     def _find(self, name: str, owner: Path, needs: DynamicNeeds) -> Path | None:
         if "/" in name:

@@ -12,7 +12,16 @@ import numpy as np
 
 from profiler.errors import FormatError
 from profiler.model.arrays import UInt64Column
-from symbolize.elf.layout import PT_GNU_EH_FRAME, PT_LOAD, PT_NOTE, SHF_COMPRESSED, SHT_NOBITS, SHT_NOTE, read_layout
+from symbolize.elf.layout import (
+    PT_DYNAMIC,
+    PT_GNU_EH_FRAME,
+    PT_LOAD,
+    PT_NOTE,
+    SHF_COMPRESSED,
+    SHT_NOBITS,
+    SHT_NOTE,
+    read_layout,
+)
 from symbolize.elf.layout import Section as Section
 from symbolize.elf.layout import Segment as Segment
 from symbolize.elf.original_layout import with_original_offsets
@@ -34,13 +43,14 @@ class ElfImage:
     ``machine``, ``elf_type``, ``entry_address``: ``e_machine``, ``e_type``, ``e_entry``.  ``load_segments``: PT_LOAD in file
     order; of a debug file as they are in the program.  ``sections``: by name, the first of equal names.
     ``section_table``: all of them by index.
-    ``frame_header_segment``: PT_GNU_EH_FRAME or None.
+    ``frame_header_segment``, ``dynamic_segment``: PT_GNU_EH_FRAME and PT_DYNAMIC, or None.
     """
 
     __slots__ = (
         "_symbol_table",
         "build_id",
         "data",
+        "dynamic_segment",
         "elf_type",
         "entry_address",
         "frame_header_segment",
@@ -59,6 +69,7 @@ class ElfImage:
         self.elf_type = layout.elf_type
         self.entry_address = layout.entry_address
         self.load_segments = with_original_offsets([segment for kind, segment in layout.segments if kind == PT_LOAD])
+        self.dynamic_segment = next((s for kind, s in layout.segments if kind == PT_DYNAMIC), None)
         self.frame_header_segment = next((s for kind, s in layout.segments if kind == PT_GNU_EH_FRAME), None)
         self.section_table = layout.sections
         by_name: dict[str, Section] = {}

@@ -11,7 +11,8 @@ import pytest
 
 from support.elf_builder import SHF_ALLOC_EXECINSTR, SHT_PROGBITS, ElfSpec, SectionSpec, SymbolSpec, build_elf, symbol_sections
 from support.elf_programs import compile_program, load_image, system_library, tool_output
-from symbolize.binary_facts import BinaryFacts, binary_facts, needed_libraries
+from symbolize.binary_facts import BinaryFacts, binary_facts
+from symbolize.elf.dynamic_section import dynamic_needs
 from symbolize.elf.image import parse_image
 
 CPP = r"""
@@ -100,7 +101,7 @@ def test_needed_libraries_equal_readelf(tmp_path: Path) -> None:
     path = compile_program(tmp_path, "work.cpp", CPP, ["-O1"])
     wanted = re.findall(r"\(NEEDED\).*\[(.*)\]", tool_output("readelf", "-dW", str(path)))
     assert len(wanted) >= 2
-    assert list(needed_libraries(load_image(path))) == wanted
+    assert list(dynamic_needs(load_image(path)).needed) == wanted
 
 
 def made(*names: str) -> BinaryFacts:

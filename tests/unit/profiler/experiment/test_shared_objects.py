@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from profiler.errors import FormatError
-from profiler.experiment.shared_objects import SharedObjects, dynamic_needs, linker_cache
+from profiler.experiment.shared_objects import SharedObjects, linker_cache, needs_of_file
 
 
 def by_ldd(program: Path, environment: dict[str, str] | None = None) -> dict[str, Path]:
@@ -53,7 +53,7 @@ def linked(tmp_path: Path) -> Path:
 
 def test_origin_library_path_and_what_is_missing(linked: Path) -> None:
     far = str(linked.parent / "far")
-    assert dynamic_needs(linked).runpath == ("$ORIGIN",)
+    assert needs_of_file(linked).runpath == ("$ORIGIN",)
     with_path = {item.name: item.path for item in SharedObjects({"LD_LIBRARY_PATH": far}).closure(linked)}
     assert with_path == by_ldd(linked, {"LD_LIBRARY_PATH": far}) | {
         name: path for name, path in with_path.items() if name.startswith("ld-linux")
@@ -68,7 +68,7 @@ def test_files_that_are_no_elf(tmp_path: Path) -> None:
         path = tmp_path / "file"
         path.write_bytes(content)
         with pytest.raises(FormatError, match="file: not an ELF file that can be read"):
-            dynamic_needs(path)
+            needs_of_file(path)
 
 
 def test_listing_of_the_linker_cache() -> None:
