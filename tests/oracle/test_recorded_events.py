@@ -166,6 +166,19 @@ def test_records_of_each_type_are_as_many_as_perf_counts(perf: str, program: Pat
     assert index.skipped == ()
 
 
+def test_losses_are_counted_once(perf: str, program: Path, tmp_path: Path) -> None:
+    """A buffer of four pages cannot hold what is asked for; the kernel tells of the same losses in records of two kinds."""
+    options = ["-m", "4", "-e", "cpu-clock", "-c", "50000", "--call-graph", "dwarf,8192"]
+    path = recorded(perf, tmp_path / "perf.data", options, program)
+    done = subprocess.run([perf, "report", "-D", "-i", str(path)], capture_output=True, check=True)
+    in_place = sum(map(int, re.findall(rb"PERF_RECORD_LOST: id:\d+: lost:(\d+)", done.stdout)))
+    at_the_end = sum(map(int, re.findall(rb"PERF_RECORD_LOST_SAMPLES: id:\d+: lost samples :(\d+)", done.stdout)))
+    assert in_place > 0
+    quality = read_recording(path, None, Locator()).quality
+    assert quality.lost_samples == max(in_place, at_the_end)
+    assert quality.samples == len(re.findall(rb"PERF_RECORD_SAMPLE\b", done.stdout))
+
+
 def test_host_and_settings_are_those_of_the_header(perf: str, program: Path, tmp_path: Path) -> None:
     path = recorded(perf, tmp_path / "perf.data", OPTIONS["two events"], program)
     done = subprocess.run([perf, "report", "--header-only", "-i", str(path)], capture_output=True, check=True, text=True)
