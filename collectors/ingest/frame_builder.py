@@ -15,6 +15,8 @@ from profiler.model.arrays import BoolColumn, Int32Column, Int64Column, UInt8Col
 from profiler.model.dso import Dso, DsoKind
 from profiler.model.frame_table import CpuMode, FrameTable, lookup_offsets
 
+_LAST_ADDRESS = 2**64 - 1
+
 
 class KernelNames(Protocol):
     """Symbols of the kernel that was recorded."""
@@ -64,7 +66,8 @@ def _with_modules(dso: Int32Column, address: UInt64Column, modules: Sequence[tup
     is_kernel = dso == DsoTable.KERNEL
     if not modules or not is_kernel.any():
         return dso
-    ranges = np.array(sorted(set(modules)), np.uint64)
+    # A damaged record may give a module a length that reaches beyond the last address.
+    ranges = np.array([(start, min(end, _LAST_ADDRESS), row) for start, end, row in sorted(set(modules))], np.uint64)
     row = np.maximum(np.searchsorted(ranges[:, 0], address, "right") - 1, 0)
     inside = is_kernel & (address >= ranges[row, 0]) & (address < ranges[row, 1])
     return np.where(inside, ranges[row, 2].astype(np.int32), dso)

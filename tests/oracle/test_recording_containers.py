@@ -173,7 +173,7 @@ def assert_equal(capture: Capture, theirs: list[PrintedSample], *, with_frames: 
 
 
 @pytest.mark.parametrize("options", [FRAME_POINTERS, TWO_EVENTS], ids=["one event", "two events"])
-@pytest.mark.parametrize("compression", [[], ["-z"], ["-z22"]], ids=["plain", "z", "z22"])
+@pytest.mark.parametrize("compression", [[], ["-z"]], ids=["plain", "z"])
 def test_pipe_mode(recorder: Recorder, options: list[str], compression: list[str]) -> None:
     path = recorder.in_pipe("p.data", *options, *compression)
     assert_equal(capture_of(path), recorder.printed(path))
@@ -192,20 +192,20 @@ def test_compressed_stack_dumps(recorder: Recorder) -> None:
 
 
 @pytest.mark.parametrize("options", [[], ["-z"]], ids=["plain", "z"])
-@pytest.mark.parametrize("threads", ["--threads", "--threads=core"])
-def test_directories(recorder: Recorder, options: list[str], threads: str, tmp_path: Path) -> None:
-    path = recorder.in_file(str(tmp_path / "d"), *FRAME_POINTERS, threads, *options)
+def test_directories(recorder: Recorder, options: list[str], tmp_path: Path) -> None:
+    path = recorder.in_file(str(tmp_path / "d"), *FRAME_POINTERS, "--threads", *options)
     assert path.is_dir()
     assert_equal(capture_of(path), recorder.printed(path))
 
 
-@pytest.mark.parametrize("name", ["gz", "xz", "zst"])
-def test_files_that_are_compressed_as_a_whole(recorder: Recorder, name: str, tmp_path: Path) -> None:
-    pack: Callable[[bytes], bytes] = {"gz": gzip.compress, "xz": lzma.compress, "zst": zstandard.compress}[name]
+def test_files_that_are_compressed_as_a_whole(recorder: Recorder, tmp_path: Path) -> None:
+    methods: dict[str, Callable[[bytes], bytes]] = {"gz": gzip.compress, "xz": lzma.compress, "zst": zstandard.compress}
     for plain in (recorder.in_file("plain.data", *FRAME_POINTERS), recorder.in_pipe("plain.p.data", *FRAME_POINTERS, "-z")):
-        packed = tmp_path / f"perf.data.{name}"
-        packed.write_bytes(pack(plain.read_bytes()))
-        assert_equal(capture_of(packed), recorder.printed(plain))
+        theirs = recorder.printed(plain)
+        for suffix, pack in methods.items():
+            packed = tmp_path / f"perf.data.{suffix}"
+            packed.write_bytes(pack(plain.read_bytes()))
+            assert_equal(capture_of(packed), theirs)
 
 
 def test_facts_of_a_pipe_are_those_of_a_file(recorder: Recorder) -> None:
