@@ -16,6 +16,7 @@ from collectors.perf_data.reader import open_recording
 from collectors.recording_file import read_recording
 from profiler.cli.main import main
 from profiler.model.capture import Capture
+from profiler.model.sample_table import StackState
 from support import perf_data_writer as writer
 from support.perf_data_writer import EventSpec, RecordingWriter, Sample
 from support.perf_script_text import PrintedSample, printed_samples
@@ -256,3 +257,26 @@ def test_branch_call_stacks_as_perf_resolves_them(perf: str, tmp_path: Path) -> 
     assert [len(sample.frames) for sample in theirs] == [6, 2, 1]
     for row, other in enumerate(theirs):
         assert [at for _, at in ours(capture, row).frames] == [at for _, at in other.frames]
+
+
+def test_branch_call_stacks_lack_no_caller(tmp_path: Path) -> None:
+    """The same frames found by frame pointers may lack one: the innermost function keeps none."""
+    source = "int main(void) { return 0; } __attribute__((noinline)) int leaf(int x) { return x * 3; }"
+    (tmp_path / "prog.c").write_text(source)
+    command = ["gcc", "-O2", "-fomit-frame-pointer", "-no-pie", "prog.c", "-o", "prog"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    symbols = subprocess.run(["nm", "prog"], cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+    address = {name: int(value, 16) for value, _, name in (line.split() for line in symbols.splitlines() if line[0] != " ")}
+    event = EventSpec(sample_type=writer.USUAL | writer.BRANCH_STACK, branch_sample_type=writer.CALL_STACK)
+    content = RecordingWriter([event])
+    content.comm(10, 10, b"prog", time=1)
+    content.mmap2(10, 0x400000, 0x100000, 0, bytes(tmp_path / "prog"), time=1)
+    leaf, caller, start = address["leaf"], address["main"] + 2, address["_start"] + 6
+    calls = ((caller, leaf, 0), (start, address["main"], 0))
+    content.sample(Sample(ip=leaf, time=2, chain=(writer.USER_MARKER, leaf), branches=calls))
+    content.sample(Sample(ip=leaf, time=3, chain=(writer.USER_MARKER, leaf, caller, start)))
+    path = tmp_path / "perf.data"
+    path.write_bytes(content.build())
+    capture = read_recording(path, None, Locator())
+    assert [at for _, at in ours(capture, 0).frames] == [at - 0x400000 for at in (leaf, caller, start)]
+    assert capture.samples.state.tolist() == [StackState.COMPLETE, StackState.GAP_POSSIBLE]
