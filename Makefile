@@ -45,6 +45,7 @@ format: setup
 
 bench: setup
 	$(BIN)/python tests/bench/bench.py $(BENCH_ARGS)
+	$(BIN)/python tests/bench/symbolization.py
 
 fuzz: setup
 	$(PYTEST) -q --full -n 2 -m hypothesis $(PYTEST_ARGS)
