@@ -1,19 +1,22 @@
-"""The tables of generated code on this host: /tmp/perf-PID.map, as the processes themselves wrote them."""
+"""The tables of generated code on this host, as the processes themselves wrote them: /tmp/perf-PID.map and jitdump files."""
 
 from __future__ import annotations
 
 import os
 import platform
 import stat
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
+from collectors.ingest.jit_dump import parse_jit_dump
 from collectors.ingest.jit_names import CodeMap, generated_code_processes, parse_perf_map, with_generated_names
 from profiler.model.capture import Capture
 
+# jitdump files hold the code too, and are not read as a whole.
 _LARGEST_MAP_BYTES = 1 << 28
+_LARGEST_DUMP_BYTES = 1 << 34
 # A process may write its table after its last sample, and clocks of files are coarse.
 _SLACK_NS = 2_000_000_000
 _CLOCK_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
@@ -27,19 +30,22 @@ class JitMapFiles:
     processes: Path = Path("/proc")
 
 
-def with_names_of_host(capture: Capture, files: JitMapFiles) -> Capture:
+def with_names_of_host(capture: Capture, files: JitMapFiles, dumps: Mapping[int, str]) -> Capture:
     """``capture`` with names for code in anonymous memory, where it was recorded on this host and the table of the process is
-    one that this process wrote while it was recorded; a note says of every other table why it was not used."""
+    one that this process wrote while it was recorded; a note says of every other table why it was not used.
+
+    ``dumps``: paths of jitdump files by pid; such a file is preferred, it names all code.
+    """
     if (capture.info.host.hostname, capture.info.host.kernel) != (platform.node(), platform.release()):
         return capture
     period = _recorded_period(capture)
     maps: dict[int, CodeMap] = {}
     notes: list[str] = []
     for pid in generated_code_processes(capture):
-        path, is_running = _map_file(pid, files)
-        reason = _distrust(path, period, is_running)
+        path, started_ns = _table_file(pid, files, dumps)
+        reason = _distrust(path, period, started_ns)
         if reason is None:
-            maps[pid] = _read(path)
+            maps[pid] = _read(path, pid)
         elif reason:
             notes.append(f"names of generated code of process {pid} are not used: {path} {reason}")
     named = with_generated_names(capture, maps)
@@ -64,11 +70,14 @@ def _nanoseconds(time_stamp: str) -> int:
     return int(datetime.fromisoformat(time_stamp).timestamp() * 1e9)
 
 
-def _map_file(pid: int, files: JitMapFiles) -> tuple[Path, int]:
+def _table_file(pid: int, files: JitMapFiles, dumps: Mapping[int, str]) -> tuple[Path, int]:
     """(table of a process, when the process started in ns since 1970 or 0 if it has ended).  A running process writes under its
     own root directory, and under the number that it knows of itself."""
     process = files.processes / str(pid)
     started_ns = _start_time(files.processes, process)
+    if pid in dumps:
+        inside = process / "root" / dumps[pid].lstrip("/")
+        return (inside if started_ns and inside.exists() else Path(dumps[pid])), started_ns
     if started_ns:
         inside = process / "root" / "tmp" / f"perf-{_number_inside(process, pid)}.map"
         if inside.exists():
@@ -101,7 +110,8 @@ def _distrust(path: Path, period: tuple[int, int] | None, started_ns: int) -> st
         found = path.stat()
     except OSError:
         return ""
-    if not stat.S_ISREG(found.st_mode) or found.st_size > _LARGEST_MAP_BYTES:
+    largest = _LARGEST_DUMP_BYTES if path.suffix == ".dump" else _LARGEST_MAP_BYTES
+    if not stat.S_ISREG(found.st_mode) or found.st_size > largest:
         return "is no file of a sensible size"
     if period is None:
         return "cannot be compared with the time of the recording, which is not known"
@@ -113,12 +123,9 @@ def _distrust(path: Path, period: tuple[int, int] | None, started_ns: int) -> st
     return None
 
 
-def _read(path: Path) -> CodeMap:
+def _read(path: Path, pid: int) -> CodeMap:
     try:
         with path.open("rb") as stream:
-            return parse_perf_map(stream)
+            return parse_jit_dump(stream, pid) if path.suffix == ".dump" else parse_perf_map(stream)
     except OSError:
-        return parse_perf_map(_NOTHING)
-
-
-_NOTHING: Sequence[bytes] = ()
+        return parse_perf_map(())

@@ -12,6 +12,7 @@ from typing import BinaryIO, Protocol
 
 from collectors.ingest.frame_builder import KernelNames
 from collectors.ingest.ingest import ImageSource, IngestEnvironment, RuleStore, ingest_indexed
+from collectors.ingest.jit_dump import dump_paths
 from collectors.ingest.kernel_identity import KernelIdentity, kernel_identity
 from collectors.jit_maps import JitMapFiles, with_names_of_host
 from collectors.perf_data.directory import open_directory
@@ -66,7 +67,7 @@ def _capture(recording: Recording, path: Path, info: CaptureInfo | None, locator
     kernel = _LazyKernelNames(locator, kernel_identity(recording.features, index.side_band))
     environment = IngestEnvironment(images=locator, kernel=kernel, unwind_rules=locator.unwind_rules)
     capture = ingest_indexed(recording, index, info or imported_info(path), environment)
-    capture = with_names_of_host(capture, JitMapFiles())
+    capture = with_names_of_host(capture, JitMapFiles(), dump_paths(index.side_band))
     return capture if info is None else with_build_ids(capture, locator)
 
 

@@ -53,6 +53,40 @@ int main(int count, char **arguments) {
     return 0;
 }
 """
+DUMPING = r"""
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+static const unsigned char code[] = {0x55, 0x48, 0x89, 0xe5, 0x48, 0x89, 0xf9, 0x48, 0xff, 0xc9, 0x75, 0xfb, 0x5d, 0xc3};
+static void load(int file, char *memory, const char *name, long number) {
+    unsigned size = 16 + 40 + strlen(name) + 1 + sizeof code, head[] = {0, size, 0, 0, getpid(), getpid()};
+    long body[] = {(long)memory, (long)memory, sizeof code, number};
+    memcpy(memory, code, sizeof code);
+    write(file, head, sizeof head);
+    write(file, body, sizeof body);
+    write(file, name, strlen(name) + 1);
+    write(file, code, sizeof code);
+}
+int main(int count, char **arguments) {
+    char path[200];
+    sprintf(path, "%s/jit-%d.dump", arguments[count - 1], getpid());
+    int file = open(path, O_RDWR | O_CREAT | O_TRUNC, 0644);
+    unsigned header[] = {0x4A695444, 1, 40, 62, 0, getpid(), 0, 0, 0, 0};
+    write(file, header, sizeof header);
+    mmap(0, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, file, 0);
+    char *memory = mmap(0, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    load(file, memory, "replaced", 1);
+    load(file, memory, "hot(int)", 2);
+    load(file, memory + 64, "cold code", 3);
+    for (int i = 0; i < 20; i++) {
+        ((void (*)(long))memory)(10000000);
+        ((void (*)(long))(memory + 64))(5000000);
+    }
+    return 0;
+}
+"""
 SCRIPT = """
 function hot(n) { let s = 0; for (let i = 0; i < n; i++) s = (s * 31 + i) % 1000003; return s; }
 function outer(n) { return hot(n) + hot(n + 1); }
@@ -163,3 +197,15 @@ def test_javascript_has_the_names_that_perf_shows(perf: str, tmp_path: Path, map
     assert sum(count for (_, name), count in found.items() if "hot " in name) > 50
     # Both take the code that was there last; perf cuts earlier code of which a part was written over.
     assert sum((found & by_perf).values()) >= 0.98 * by_perf.total()
+
+
+def test_names_of_a_jitdump(perf: str, tmp_path: Path) -> None:
+    """The program calls two functions in turns, of which the first takes twice as long."""
+    (tmp_path / "dumping.c").write_text(DUMPING)
+    command = ["gcc", "-O1", "-w", "-fno-omit-frame-pointer", "dumping.c", "-o", "dumping"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    path = record(perf, tmp_path / "x.data", tmp_path / "dumping", tmp_path)
+    found = Counter({name: count for (_, name), count in names_of(read_recording(path, None, Locator())).items()})
+    assert set(found) == {"hot(int)", "cold code"}
+    assert 1.5 < found["hot(int)"] / found["cold code"] < 2.6
+    assert found.total() > 50

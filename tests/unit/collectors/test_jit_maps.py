@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import struct
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -89,7 +90,7 @@ def process(files: JitMapFiles, started_s: int, number_inside: int = PID) -> Pat
 def test_only_a_table_of_the_recorded_time_is_used(files: JitMapFiles, written_s: int, note: str) -> None:
     path = files.folder / f"perf-{PID}.map"
     write(path, written_s)
-    capture = with_names_of_host(recorded(), files)
+    capture = with_names_of_host(recorded(), files, {})
     assert name(capture) == ("" if note else "f")
     expected = f"names of generated code of process {PID} are not used: {path} {note}"
     assert capture.quality.notes == ((expected,) if note else ())
@@ -98,20 +99,20 @@ def test_only_a_table_of_the_recorded_time_is_used(files: JitMapFiles, written_s
 def test_a_process_that_still_runs_may_have_written_later(files: JitMapFiles) -> None:
     write(files.folder / f"perf-{PID}.map", END_S + 500)
     process(files, END_S - 50)
-    assert name(with_names_of_host(recorded(), files)) == "f"
+    assert name(with_names_of_host(recorded(), files, {})) == "f"
 
 
 def test_a_process_that_began_after_the_recording_is_another(files: JitMapFiles) -> None:
     write(files.folder / f"perf-{PID}.map", END_S + 500)
     process(files, END_S + 400)
-    assert name(with_names_of_host(recorded(), files)) == ""
+    assert name(with_names_of_host(recorded(), files, {})) == ""
 
 
 def test_a_process_in_a_container_has_its_own_root_and_number(files: JitMapFiles) -> None:
     folder = process(files, END_S - 50, number_inside=7)
     write(files.folder / f"perf-{PID}.map", END_S, "outside")
     write(folder / "root/tmp/perf-7.map", END_S, "inside")
-    assert name(with_names_of_host(recorded(), files)) == "inside"
+    assert name(with_names_of_host(recorded(), files, {})) == "inside"
 
 
 @pytest.mark.parametrize(
@@ -120,22 +121,35 @@ def test_a_process_in_a_container_has_its_own_root_and_number(files: JitMapFiles
 )
 def test_recordings_of_other_hosts_get_no_names(files: JitMapFiles, host: HostFacts) -> None:
     write(files.folder / f"perf-{PID}.map", END_S)
-    capture = with_names_of_host(recorded(host), files)
+    capture = with_names_of_host(recorded(host), files, {})
     assert (name(capture), capture.quality.notes) == ("", ())
 
 
 def test_without_the_time_of_the_recording_no_table_is_used(files: JitMapFiles) -> None:
     write(files.folder / f"perf-{PID}.map", END_S)
-    capture = with_names_of_host(recorded(changed_s=None), files)
+    capture = with_names_of_host(recorded(changed_s=None), files, {})
     assert name(capture) == ""
     assert "cannot be compared with the time of the recording" in capture.quality.notes[0]
 
 
 def test_what_is_no_regular_file_is_not_read(files: JitMapFiles) -> None:
     os.mkfifo(files.folder / f"perf-{PID}.map")
-    capture = with_names_of_host(recorded(), files)
+    capture = with_names_of_host(recorded(), files, {})
     assert (name(capture), len(capture.quality.notes)) == ("", 1)
 
 
 def test_no_table_is_no_reason_for_a_note(files: JitMapFiles) -> None:
-    assert with_names_of_host(recorded(), files).quality.notes == ()
+    assert with_names_of_host(recorded(), files, {}).quality.notes == ()
+
+
+def test_the_dump_of_a_process_is_preferred(files: JitMapFiles) -> None:
+    write(files.folder / f"perf-{PID}.map", END_S)
+    dump = files.folder / f"jit-{PID}.dump"
+    header = struct.pack("<IIIIIIQQ", 0x4A695444, 1, 40, 62, 0, PID, 0, 0)
+    body = struct.pack("<IIQQQQ", PID, PID, 0x1000, 0x1000, 0x10, 1) + b"from the dump\0"
+    dump.write_bytes(header + struct.pack("<IIQ", 0, 16 + len(body), 0) + body)
+    os.utime(dump, (END_S, END_S))
+    assert name(with_names_of_host(recorded(), files, {PID: str(dump)})) == "from the dump"
+    os.utime(dump, (END_S - 500, END_S - 500))
+    capture = with_names_of_host(recorded(), files, {PID: str(dump)})
+    assert (name(capture), len(capture.quality.notes)) == ("", 1)
