@@ -79,8 +79,11 @@ def read_string(section: memoryview, offset: int) -> bytes:
 
 
 def in_text(sections: DwarfSections, low: UInt64Column, high: UInt64Column) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Which ranges describe code that is in the file: linkers leave 0, 1, -1 or -2 as the address of what they dropped."""
+    """Which ranges describe code that is in the file: linkers leave 0, 1, -1 or -2 as the address of what they dropped.
+
+    A range that begins in the text may end beyond it: Go's last one does, by a byte.
+    """
     inside: np.ndarray[tuple[int], np.dtype[np.bool_]] = (
-        (low > 0) & (low < high) & (low >= sections.text_low) & (high <= sections.text_high)
+        (low > 0) & (low < high) & (low >= sections.text_low) & (low < sections.text_high)
     )
     return inside
