@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -32,6 +31,9 @@ class Expansion:
     """
 
     def __init__(self, name: str, what: str, progress: Progress = silent) -> None:
+        # Not needed for plain files, and takes milliseconds of every report.
+        import tempfile
+
         self.name = f"{name}, {what}" if what else name
         self.size = 0
         self.consumed_bytes = 0  # of the smaller file; kept up to date by whoever reads it
@@ -85,6 +87,8 @@ class Expansion:
 
 def _directory() -> Path:
     """Large files are for /var/tmp: /tmp is often kept in memory.  TMPDIR has the first word."""
+    import tempfile
+
     lasting = Path("/var/tmp")
     if os.environ.get("TMPDIR") or not os.access(lasting, os.W_OK):
         return Path(tempfile.gettempdir())

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import io
-import lzma
 import os
 import stat
-import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import BinaryIO, Protocol
@@ -105,8 +103,12 @@ class _Method:
 
 def _method(kind: FileKind) -> _Method:
     if kind is FileKind.GZIP:
+        import zlib
+
         return _Method(lambda: zlib.decompressobj(wbits=16 + zlib.MAX_WBITS), zlib.error)
     if kind is FileKind.XZ:
+        import lzma
+
         return _Method(lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_XZ_MEMORY_BYTES), lzma.LZMAError)
     import zstandard
 
