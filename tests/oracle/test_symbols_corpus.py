@@ -10,12 +10,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from profiler.errors import FormatError
 from profiler.model.dso import Dso, DsoKind
 from profiler.model.symbols import NameSource
 from support.symbol_oracle import ToolFrame, compare, symbolized, text_addresses
 from symbolize.dwarf.debug_info import DebugInfo
 from symbolize.dwarf.sections import read_sections
-from symbolize.elf.image import parse_image
+from symbolize.elf.image import ElfImage, parse_image
+from symbolize.elf.layout import ET_DYN, ET_EXEC
 from symbolize.locate import Locator
 from symbolize.symbolizer import Symbolizer
 
@@ -25,6 +27,8 @@ BINARIES = (
     ("KDAB+hotspot/tests/modeltests/vector_static_gcc/vector_static_gcc_v9.1.0",) * 2,
     ("getsentry+symbolic/symbolic-testutils/fixtures/linux/crash",) * 2,
     ("google+bloaty/tests/testdata/dwarf5/dwarf5_simple_exe",) * 2,
+    ("google+pprof/internal/report/testdata/sample.bin",) * 2,  # Go
+    ("elfutils-0.188/tests/testfileaarch64",) * 2,
     ("koute+not-perf/test-data/bin/amd64-inline_functions",) * 2,
     (
         "koute+not-perf/test-data/bin/amd64-usleep_in_a_loop_external_info",
@@ -84,6 +88,108 @@ def test_public_binaries_agree_with_the_tools(corpus: Path, binary: str, debug_f
     print(f"{program.name}: {agreement.share:.2%} of {agreement.compared} addresses\n{agreement.report()}")
     assert agreement.compared > 0
     assert agreement.share >= 0.995
+
+
+# (program with its debug information in .dwo or .dwp files, the same code with whole debug information)
+SPLIT = (
+    # Both for aarch64.
+    (
+        "mstange+samply/fixtures/other/simple-example/out/with-dwo/main",
+        "mstange+samply/fixtures/other/simple-example/out/regular-debuglink/main.dbg",
+    ),
+    ("gimli-rs+object-testfiles/dwarf/base-gcc-split",) * 2,  # its package is found by the tools too
+)
+
+
+@pytest.mark.parametrize(("split", "whole"), SPLIT)
+def test_split_programs_equal_whole_ones(corpus: Path, split: str, whole: str) -> None:
+    program = corpus / split
+    addresses = text_addresses(program, 2000, seed=9)
+    symbols = symbolized(program, addresses)
+    agreement = compare(corpus / whole, addresses, symbols)
+    print(agreement.report())
+    assert agreement.compared > 400
+    assert agreement.disagreements == ()
+    assert symbols.caveats.incomplete == ""
+    assert np.diff(symbols.chains.start).max() > 1
+
+
+# Programs whose .dwo or dwz file is not beside them under the recorded name, so that the tools know less than we do.
+UNLIKE_THE_TOOLS = {
+    "test-offset-loop",  # addr2line gives up on it, and nothing names the inlined function: "{inlined}" and llvm's "??"
+    "testfile-splitdwarf-4",
+    "testfile-splitdwarf-5",
+    "testfilesplitranges4.debug",
+    "testfilesplitranges5.debug",
+    "main",
+}
+
+
+@pytest.mark.full
+def test_every_linked_file_with_debug_information(corpus: Path) -> None:
+    """All 64-bit little-endian programs and libraries of the inputs, of whatever machine and DWARF version."""
+    seen = 0
+    for path in sorted(corpus.rglob("*")):
+        image = readable_image(path)
+        if (
+            image is None
+            or not image.has_debug_info()
+            or image.elf_type not in (ET_EXEC, ET_DYN)
+            or ".text" not in image.sections
+        ):
+            continue
+        addresses = text_addresses(path, 600, seed=4)
+        agreement = compare(path, addresses, symbolized(path, addresses))
+        seen += 1
+        if path.name not in UNLIKE_THE_TOOLS:
+            assert agreement.share >= 0.995, f"{path}\n{agreement.report()}"
+    assert seen > 60
+
+
+def readable_image(path: Path) -> ElfImage | None:
+    if not path.is_file() or path.stat().st_size > 100 << 20:
+        return None
+    try:
+        return parse_image(path.read_bytes(), str(path))
+    except FormatError:
+        return None
+
+
+@pytest.mark.parametrize("name", ["basic.full", "basic.dbg"])
+def test_breakpad_symbols(corpus: Path, name: str) -> None:
+    """Functions, inlined calls and lines as dump_syms wrote them; FUNC and INLINE records hold addresses and sizes in hex."""
+    directory = corpus / "mozilla+dump_syms/test_data/linux"
+    wanted = breakpad_chains((directory / "basic.full.inlines.sym").read_text())
+    assert len(wanted) > 150
+    symbols = symbolized(directory / name, np.array(list(wanted), np.uint64))
+    for row, (address, expected) in enumerate(wanted.items()):
+        places = range(int(symbols.chains.start[row]), int(symbols.chains.start[row + 1]))
+        found = [(symbols.functions[symbols.chains.function[each]].name, int(symbols.chains.line[each])) for each in places]
+        assert found == expected, hex(address)
+
+
+def breakpad_chains(text: str) -> dict[int, list[tuple[str, int]]]:
+    """{address: [(function, line), innermost first]} of every address that a line record covers."""
+    origins: dict[str, str] = {}
+    function, chains = "", {}
+    inlined: list[tuple[int, int, str, int, int]] = []  # depth, call line, name, address, size
+    for line in text.splitlines():
+        kind, *rest = line.split(" ")
+        if kind == "INLINE_ORIGIN":
+            origins[rest[0]] = " ".join(rest[1:])
+        elif kind == "FUNC":
+            function, inlined = " ".join(rest[3:]), []
+        elif kind == "INLINE":
+            depth, call_line, _, origin, *ranges = rest
+            parts = zip(ranges[::2], ranges[1::2], strict=True)
+            inlined += [(int(depth), int(call_line), origins[origin], int(start, 16), int(size, 16)) for start, size in parts]
+        elif len(kind) == 4 and function and len(rest) == 3:
+            for address in range(int(kind, 16), int(kind, 16) + int(rest[0], 16)):
+                around = sorted(each for each in inlined if each[3] <= address < each[3] + each[4])
+                names = [function, *(each[2] for each in around)]
+                lines = [*(each[1] for each in around), int(rest[1])]
+                chains[address] = list(zip(names, lines, strict=True))[::-1]
+    return chains
 
 
 # (binary, {link address: (file, line)} by `readelf --debug-dump=rawline`)
