@@ -90,12 +90,15 @@ def spread(values: Sequence[float]) -> Spread:
     if not values:
         return Spread((), 0.0, 0.0, 0.0, 0.0, 0.0)
     array = np.array(values, dtype=np.float64)
-    deviation = 0.0
+    mean, deviation, interval = float(array.mean()), 0.0, None
     if len(values) > 1:
         exponent = stats.common_exponent(array)
         deviation = float(np.ldexp(np.sqrt(stats.moments(array, exponent).variance), exponent))
+        quantile = float(stats.t_quantile(np.array(len(values) - 1.0), 0.5 + stats.CONFIDENCE / 2))
+        half = quantile * deviation / len(values) ** 0.5
+        interval = Interval(mean - half, mean + half)
     extremes = float(array.min()), float(array.max())
-    return Spread(tuple(values), float(array.mean()), float(np.median(array)), *extremes, deviation)
+    return Spread(tuple(values), mean, float(np.median(array)), *extremes, deviation, interval)
 
 
 def _infer(family: RowFamily) -> _Inference:

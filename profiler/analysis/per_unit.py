@@ -106,4 +106,5 @@ def _spread(spread: Spread, units: float) -> Spread:
         minimum=spread.minimum / units,
         maximum=spread.maximum / units,
         standard_deviation=spread.standard_deviation / units,
+        mean_interval=scaled_interval(spread.mean_interval, units),
     )

@@ -32,7 +32,8 @@ class TestKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Per-run values of one arm, in run order, and what they look like."""
+    """Per-run values of one arm, in run order, and what they look like.  ``mean_interval``: t interval of the mean, None for
+    fewer than 2 values."""
 
     values: tuple[float, ...]
     mean: float
@@ -40,6 +41,7 @@ class Spread:
     minimum: float
     maximum: float
     standard_deviation: float
+    mean_interval: Interval | None = None
 
 
 @dataclass(frozen=True, slots=True)
