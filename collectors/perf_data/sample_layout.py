@@ -102,6 +102,11 @@ class Trailers:
     by_id: dict[int, TrailerLayout]
     id_from_end: int = 1
 
+    @property
+    def has_time(self) -> bool:
+        """Whether any record says when it was written."""
+        return any(layout.time_at >= 0 for layout in (self.default, *self.by_id.values()))
+
 
 def trailers(attributes: Sequence[EventAttributes]) -> Trailers:
     """Trailers of all events.  When they place the id differently, those of the first event are taken for all, as by perf."""

@@ -160,7 +160,7 @@ class SideBandDecoder:
         for start in records.start.tolist():
             self._check(view, base, start, path_at)
             kind, misc, size, pid, _, address, length, file_offset = _MMAP.unpack_from(view, start)
-            time_ns, text_end = self._trailer(view, start, size)
+            time_ns, text_end = self._trailer(view, base, start, size)
             build_id = b""
             if kind == spec.PERF_RECORD_MMAP2 and misc & spec.PERF_RECORD_MISC_MMAP_BUILD_ID:
                 build_id = _inline_build_id(view, start + _MMAP2_BUILD_ID_AT)
@@ -172,7 +172,7 @@ class SideBandDecoder:
         for start in records.start.tolist():
             self._check(records.view, records.base, start, _COMM.size)
             _, misc, size, pid, tid = _COMM.unpack_from(records.view, start)
-            time_ns, text_end = self._trailer(records.view, start, size)
+            time_ns, text_end = self._trailer(records.view, records.base, start, size)
             name = self._text(records.view, start + _COMM.size, text_end)
             is_exec = bool(misc & spec.PERF_RECORD_MISC_COMM_EXEC)
             self.side_band.comms.append(CommRecord(time_ns, records.base + start, pid, tid, name, is_exec))
@@ -181,7 +181,7 @@ class SideBandDecoder:
         for start in records.start.tolist():
             self._check(records.view, records.base, start, _FORK.size)
             _, misc, size, pid, parent_pid, tid, parent_tid, forked_at = _FORK.unpack_from(records.view, start)
-            time_ns, _ = self._trailer(records.view, start, size)
+            time_ns, _ = self._trailer(records.view, records.base, start, size)
             # perf before 4.20 has no flag for records it made up itself, but gives them no time.
             is_synthesized = bool(misc & spec.PERF_RECORD_MISC_FORK_EXEC) or forked_at == 0
             position = records.base + start
@@ -193,7 +193,7 @@ class SideBandDecoder:
             _, _, size, address, length, kind, flags = _KSYMBOL.unpack_from(records.view, start)
             if flags & spec.PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER:
                 continue
-            time_ns, text_end = self._trailer(records.view, start, size)
+            time_ns, text_end = self._trailer(records.view, records.base, start, size)
             name = self._text(records.view, start + _KSYMBOL.size, text_end)
             position = records.base + start
             self.side_band.kernel_symbols.append(KernelSymbolRecord(time_ns, position, address, length, kind, name))
@@ -213,12 +213,12 @@ class SideBandDecoder:
         if size < needed:
             raise FormatError(self._name, f"record of type {kind} with {size} bytes, at least {needed} needed", base + start)
 
-    def _trailer(self, view: memoryview, start: int, size: int) -> tuple[int, int]:
-        """(time, end of the record's own content)."""
+    def _trailer(self, view: memoryview, base: int, start: int, size: int) -> tuple[int, int]:
+        """(time, end of the record's own content).  In recordings without times the position in the file stands for it."""
         layout = self._layout(view, start, size)
         end = start + max(spec.RECORD_HEADER_BYTES, size - layout.size_bytes)
         if layout.time_at < 0 or end + layout.size_bytes != start + size:
-            return 0, end
+            return 0 if self._trailers.has_time else base + start, end
         return _WORD.unpack_from(view, end + layout.time_at)[0], end
 
     def _layout(self, view: memoryview, start: int, size: int) -> TrailerLayout:

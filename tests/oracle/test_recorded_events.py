@@ -167,6 +167,20 @@ def test_records_of_each_type_are_as_many_as_perf_counts(perf: str, program: Pat
     assert index.skipped == ()
 
 
+def test_a_recording_without_times(perf: str, program: Path, tmp_path: Path) -> None:
+    path = recorded(perf, tmp_path / "perf.data", ["-e", "cpu-clock", "-F", "1999", "-g", "--no-timestamp"], program)
+    command = [perf, "script", "-i", str(path), "-F", "comm,pid,tid,period"]
+    done = subprocess.run(command, capture_output=True, check=True, text=True)
+    theirs = [tuple(line.rsplit(maxsplit=2)) for line in done.stdout.splitlines() if line.strip()]
+    capture = read_recording(path, None, Locator())
+    mine = [ours(capture, row) for row in range(len(capture.samples))]
+    assert [(sample.comm, f"{sample.pid}/{sample.tid}", f"{sample.period}") for sample in mine] == [
+        (comm.strip(), thread, period.rstrip(":")) for comm, thread, period in theirs
+    ]
+    own = [sample for sample in mine if any(dso == str(program) for dso, _ in sample.frames)]
+    assert len(own) > len(mine) // 2
+
+
 def test_losses_are_counted_once(perf: str, program: Path, tmp_path: Path) -> None:
     """A buffer of four pages cannot hold what is asked for; the kernel tells of the same losses in records of two kinds."""
     options = ["-m", "4", "-e", "cpu-clock", "-c", "50000", "--call-graph", "dwarf,8192"]

@@ -269,6 +269,22 @@ def test_events_units_and_weights() -> None:
     assert "cycles: samples carry no period; each counts the same" in capture.quality.notes
 
 
+def test_without_times_names_and_mappings_change_where_the_file_says_so() -> None:
+    content = RecordingWriter([EventSpec(sample_type=writer.IP | writer.TID | writer.PERIOD)])
+    content.comm(10, 10, b"first")
+    content.mmap2(10, 0x400000, 0x1000, 0, b"/bin/a")
+    content.sample(Sample(ip=0x400001))
+    content.comm(10, 10, b"second", is_exec=True)
+    content.mmap2(10, 0x400000, 0x1000, 0, b"/bin/b")
+    content.sample(Sample(ip=0x400001))
+    content.mmap2(10, 0x400000, 0x1000, 0, b"/bin/c")
+    content.sample(Sample(ip=0x400001))
+    capture = ingested(content)
+    assert [stack_of(capture, row)[0][0] for row in range(3)] == ["a", "b", "c"]
+    names = [capture.strings[capture.threads.thread_name[row]] for row in capture.samples.thread.tolist()]
+    assert names == ["first", "second", "second"]
+
+
 @pytest.mark.parametrize(
     ("kind", "config", "name", "unit"),
     [
