@@ -539,7 +539,7 @@ KERNEL_SYMBOLS = {
     ],
     "kernel: other": ["entry_SYSCALL_64_after_hwframe", "do_syscall_64", "[kernel]"],
     "locks": ["__x64_sys_futex", "futex_wait"],
-    "I/O": ["ksys_read", "vfs_write", "__x64_sys_pread64"],
+    "I/O": ["ksys_read", "vfs_write", "__x64_sys_pread64", "sys_write", "SyS_sendto", "__sys_recvfrom", "__arm64_sys_fsync"],
     TRANSPARENT: [
         "asm_sysvec_apic_timer_interrupt",
         "sysvec_apic_timer_interrupt",

@@ -114,6 +114,9 @@ def categories(*stack: str) -> tuple[str, str]:
         # Values in memory are written without input or output.
         (("app::encode", "<alloc::vec::Vec<u8> as std::io::Write>::write_all"), "module: app"),
         (("app::encode", "<std::fs::File as std::io::Write>::write_all"), "I/O"),
+        (("app::run", "libc.so.6!read", "[kernel]!__x64_sys_read", "[kernel]!copy_page_to_iter"), "I/O"),
+        (("app::run", "libc.so.6!read", "[kernel]!sys_read", "[kernel]!copy_user_enhanced_fast_string"), "I/O"),
+        (("app::run", "[kernel]!__ia32_sys_futex", "[kernel]!hash_futex"), "locks"),
         # Libraries that nothing names more closely.
         (("app::run", "libjemalloc.so.2!arena_slab_alloc"), "malloc"),
         (("app::run", "libmimalloc.so.2.1!unknown_internal"), "malloc"),
