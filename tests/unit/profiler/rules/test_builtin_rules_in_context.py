@@ -88,6 +88,13 @@ def categories(*stack: str) -> tuple[str, str]:
         ((*BLOCK, HASH_ONE, "<types::public_key_bytes::PublicKeyBytes as core::hash::Hash>::hash"), "DefaultHasher"),
         ((*EPOCH, RPDS_GET, KEYS_EQUAL), "RPDS"),
         ((*EPOCH, RPDS_GET, "<bls::PublicKeyBytes as core::cmp::PartialEq>::eq"), "RPDS"),
+        ((*EPOCH, "<ssz_types::fixed_vector::FixedVector<T,N> as core::ops::index::Index<I>>::index"), "epoch processing"),
+        ((*BLOCK, "ssz_types::bitfield::Bitfield<T>::get"), "state and blocks"),
+        ((*BLOCK, "<ssz_types::variable_list::VariableList<T,N> as ssz::decode::Decode>::from_ssz_bytes"), "SSZ"),
+        (
+            ("lcli::skip_slots::run", "<types::state::beacon_state::BeaconState<E> as core::clone::Clone>::clone"),
+            "state and blocks",
+        ),
         # Crates with names that are everyone's.
         (("lcli::skip_slots::run", "types::some_module::f"), "state and blocks"),
         (("app::run", "types::some_module::f"), "module: types"),
