@@ -27,6 +27,7 @@ _ADDRESS_LIMIT = np.uint64(1 << 48)
 _KERNEL_START = np.uint64(2**64 - 2**48)
 # Spaces per generation of the address table: as many as fit beside an address in one key, the kernel half left aside.
 _GENERATION_BITS = 15
+_USER_DEFERRED = np.uint64(spec.PERF_CONTEXT_USER_DEFERRED)
 _GUEST_MARKERS = np.array([spec.PERF_CONTEXT_GUEST, spec.PERF_CONTEXT_GUEST_KERNEL, spec.PERF_CONTEXT_GUEST_USER], np.uint64)
 
 
@@ -49,7 +50,7 @@ def chain_addresses(fields: SampleFields, is_kernel_high: bool) -> AddressLists:
     head = fields.words[np.where(length > 0, first, 0)]
     has_marker = (length > 0) & (head >= _MARKER)
     needs_mode = not is_kernel_high or bool(np.isin(head[has_marker], _GUEST_MARKERS).any())
-    if not needs_mode:
+    if not needs_mode and not (head[has_marker] == _USER_DEFERRED).any():
         first, length = first + has_marker, length - has_marker
     positions, start = reversed_positions(first, length)
     raw = fields.words[positions]
@@ -64,9 +65,11 @@ def chain_addresses(fields: SampleFields, is_kernel_high: bool) -> AddressLists:
     if len(markers):
         keep = np.ones(len(raw), np.bool_)
         keep[markers] = False
+        deferring = markers[raw[markers] == _USER_DEFERRED]
+        keep[deferring[~np.isin(deferring, start)] - 1] = False
         raw, is_return_address = raw[keep], is_return_address[keep]
         mode = None if mode is None else mode[keep]
-        start = start - np.searchsorted(markers, start)
+        start = start - np.searchsorted(np.flatnonzero(~keep), start)
     return AddressLists(raw, start, is_return_address, mode)
 
 

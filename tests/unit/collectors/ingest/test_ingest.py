@@ -498,6 +498,24 @@ def test_garbage_in_frame_pointer_chains_is_kept_as_unmapped() -> None:
     assert stack_of(capture, 1) == [("[unknown]", 0, False), ("[unknown]", 0x400010, True)]
 
 
+def test_the_number_of_a_deferred_user_stack_is_no_address() -> None:
+    deferred = 2**64 - 640
+    content = program()
+    content.sample(Sample(ip=KERNEL_CODE, time=2, chain=(KERNEL, KERNEL_CODE, KERNEL_CODE + 8, deferred, 0x400010), misc=1))
+    content.sample(Sample(ip=0x400020, time=3, chain=(USER, 0x400020, 0x400030)))
+    content.sample(Sample(ip=0x400040, time=4, chain=(deferred, 0x400010)))
+    content.record(22, 2, writer.words(0x400010, 2, USER, 0x400020))
+    content.sample(Sample(ip=KERNEL_CODE, time=5, chain=(KERNEL, KERNEL_CODE, deferred), misc=1))
+    capture = ingested(content)
+    assert [stack_of(capture, row) for row in range(4)] == [
+        [("[kernel]", KERNEL_CODE, False), ("[kernel]", KERNEL_CODE + 8, True)],
+        [("prog", 0x2020, False), ("prog", 0x2030, True)],
+        [("prog", 0x2040, False)],
+        [("[kernel]", KERNEL_CODE, False)],
+    ]
+    assert "1 record of unknown type 22 skipped" in capture.quality.notes
+
+
 def test_guest_addresses_are_never_resolved_here() -> None:
     content = program()
     content.sample(Sample(time=2, chain=(writer.GUEST_KERNEL_MARKER, KERNEL_CODE, USER, 0x400010)))
