@@ -85,6 +85,15 @@ class FeatureReader:
     def u32(self) -> int:
         return int.from_bytes(self.take(4), "little")
 
+    def u64(self) -> int:
+        return int.from_bytes(self.take(8), "little")
+
+    def terminated(self) -> str:
+        """Text up to the next NUL."""
+        end = self._content.find(b"\0", self._position)
+        length = end - self._position if end >= 0 else self.left + 1
+        return self.take(length + 1)[:-1].decode("utf-8", "surrogateescape")
+
     def string(self) -> str:
         """``struct perf_header_string``: u32 length of the padded text, the text, NUL."""
         return self.take(self.u32()).split(b"\0", 1)[0].decode("utf-8", "surrogateescape")

@@ -19,6 +19,7 @@ from collectors.perf_data.features import EventDescription, FeatureContent, Feat
 from collectors.perf_data.file_header import MAX_EVENTS
 from collectors.perf_data.record_stream import RecordStream, named_events
 from collectors.perf_data.record_walk import RecordWalk, SingleRecord
+from collectors.perf_data.tracing_data import tracepoint_names
 from profiler.errors import FormatError
 
 _EVENT_UPDATE_NAME = 2
@@ -93,8 +94,8 @@ class _MetaRecords:
         return parse_features(self.source.name, contents)
 
     def event_names(self, attributes: Sequence[EventAttributes]) -> tuple[EventDescription, ...]:
-        """Names from the records of before the feature records: by id, and of old perfs by config."""
-        by_id, by_config = {}, {}
+        """Names where no feature record has them: by id, and of old perfs by config."""
+        by_id, by_config, tracepoints = {}, {}, self._tracepoints()
         for record in self._of(spec.PERF_RECORD_EVENT_UPDATE):
             content = self._content(record)
             if int.from_bytes(content[:8], "little") == _EVENT_UPDATE_NAME:
@@ -102,13 +103,21 @@ class _MetaRecords:
         for record in self._of(spec.PERF_RECORD_HEADER_EVENT_TYPE):
             content = self._content(record)
             by_config[int.from_bytes(content[:8], "little")] = _text(content[8:])
-        if not by_id and not by_config:
-            return ()
         described = []
         for event in attributes:
-            name = next((by_id[number] for number in event.ids if number in by_id), by_config.get(event.config, ""))
-            described.append(EventDescription(name, event.ids))
+            traced = tracepoints.get(event.config, "") if event.type == spec.PERF_TYPE_TRACEPOINT else ""
+            named = next((by_id[number] for number in event.ids if number in by_id), "")
+            described.append(EventDescription(named or traced or by_config.get(event.config, ""), event.ids))
         return tuple(described)
+
+    def _tracepoints(self) -> dict[int, str]:
+        """What is known of the kernel's trace events lies behind its record."""
+        names: dict[int, str] = {}
+        for record in self._of(spec.PERF_RECORD_HEADER_TRACING_DATA):
+            at = record.offset + record.size
+            content = FeatureContent(self.source.read(at, record.payload_bytes), at)
+            names |= tracepoint_names(content, self.source.name)
+        return names
 
     def _of(self, kind: int) -> list[SingleRecord]:
         return [record for record in self.records if record.type == kind]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,9 @@ import numpy as np
 import pytest
 
 from collectors.ingest.ingest import IngestEnvironment, ingest
+from collectors.perf_data.features import FeatureContent
 from collectors.perf_data.reader import Chunk, Recording, open_recording
+from collectors.perf_data.tracing_data import tracepoint_names
 from profiler.errors import FormatError
 from profiler.model.capture import Capture
 from profiler.model.run import CaptureInfo, RunIdentity, RunMode
@@ -159,3 +162,14 @@ def test_every_byte_that_was_compressed_comes_out(corpus: Path) -> None:
 def test_version_1_is_refused_by_name(corpus: Path) -> None:
     with pytest.raises(FormatError, match=r"perf\.data\.true\.v1: perf\.data of version 1"):
         capture_of(corpus / "KDAB+hotspot/tests/integrationtests/file_content/perf.data.true.v1")
+
+
+@pytest.mark.parametrize("name", ["probe.data.file", "parallel_static_gcc/perf.data.zstd"])
+def test_tracing_data_names_tracepoints_as_the_event_descriptions_do(name: str, corpus: Path) -> None:
+    """Files have both; of old perfs' pipes only the former is left."""
+    content = (corpus / PERFPARSER / name).read_bytes()
+    data_offset, data_size = struct.unpack_from("<QQ", content, 40)
+    offset, size = struct.unpack_from("<QQ", content, data_offset + data_size)  # feature 1 is the first of the table
+    assert content[72] & 2
+    described = {event.config: event.name for event in opened(corpus / PERFPARSER / name).attributes if event.type == 2}
+    assert tracepoint_names(FeatureContent(content[offset : offset + size], offset), name) == described != {}

@@ -109,6 +109,37 @@ def test_names_by_update_records_and_of_old_perfs_by_config() -> None:
     assert [event.name for event in recording.attributes] == ["first", "second"]
 
 
+def tracing_data(events: dict[int, tuple[str, str]]) -> bytes:
+    """The description of trace events, as trace-cmd.dat(5) has it: {number: (system, event)}."""
+
+    def sized(content: bytes) -> bytes:
+        return writer.words(len(content)) + content
+
+    data = b"\x17\x08\x44tracing" + b"0.6\0" + b"\0\x08" + struct.pack("<I", 4096)
+    data += b"header_page\0" + sized(b"\tfield: u64 timestamp;\n") + b"header_event\0" + sized(b"# compressed entry header\n")
+    data += struct.pack("<I", 1) + sized(b"name: function\nID: 1\n")
+    data += struct.pack("<I", len(events))
+    for number, (system, event) in events.items():
+        data += system.encode() + b"\0" + struct.pack("<I", 1)
+        data += sized(f"name: {event}\nID: {number}\nformat:\n\tfield:int x;\tID: 5\n".encode())
+    return data + struct.pack("<III", 0, 0, 0)
+
+
+def test_names_of_tracepoints() -> None:
+    content = RecordingWriter([EventSpec(type=2, config=314), EventSpec(type=2, config=77), EventSpec(type=1, config=1)])
+    content.sample(Sample(ip=1))
+    described = tracing_data({314: ("sched", "sched_switch"), 1: ("probe_a", "main")})
+    described += bytes(-len(described) % 8)
+    attributes = b"".join(containers.attribute_record(content, event) for event in range(3))
+    stream = PIPE_HEADER + attributes + record(66, struct.pack("<I", len(described))) + described + content.records[0]
+    recording = opened(stream)
+    assert [event.name for event in recording.attributes] == ["sched:sched_switch", "tracepoint:77", "task-clock"]
+    assert ips(recording) == [1]
+    cut = tracing_data({314: ("sched", "sched_switch")})[:150]
+    with pytest.raises(FormatError, match=r"items expected in \d+ bytes"):
+        opened(PIPE_HEADER + attributes + record(66, struct.pack("<I", len(cut))) + cut + content.records[0])
+
+
 def test_cut_at_every_byte() -> None:
     """Only a cut between two records cannot be noticed: a pipe does not say how much will come."""
     content = small_recording()
