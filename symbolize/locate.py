@@ -1,4 +1,4 @@
-"""Where the binaries and debug files of recorded DSOs are; all file access of symbolization."""
+"""Where the binaries and debug files of recorded DSOs are, and the symbols of the recorded kernel."""
 
 from __future__ import annotations
 
@@ -17,6 +17,9 @@ from symbolize.kallsyms import KernelSymbols
 from symbolize.kernel_cache import KernelSymbolCache, KernelSymbolsOnDemand, read_kallsyms
 from symbolize.search_paths import SearchPaths as SearchPaths
 from symbolize.unwind.stored_rules import RuleStore
+from symbolize.vmlinux import VmlinuxSymbols, vmlinux_symbols
+
+AnyKernelSymbols = KernelSymbolsOnDemand | KernelSymbols | VmlinuxSymbols
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +55,7 @@ class Locator:
         self._debug_files = DebugFiles(self._search, self._servers)
         self._kernel_cache = kernel_cache
         self._located: dict[tuple[str, bytes, DsoKind], LocatedBinary] = {}
-        self._kernels: dict[tuple[bytes, str, int], KernelSymbolsOnDemand | KernelSymbols | None] = {}
+        self._kernels: dict[tuple[bytes, str, int], AnyKernelSymbols | None] = {}
 
     def locate(self, dso: Dso) -> LocatedBinary:
         """The files of ``dso``.  A file counts only if it has the recorded build ID; where none was recorded any counts, with
@@ -66,11 +69,12 @@ class Locator:
         """The binary that was recorded, for unwinding; for the vDSO this process's own when it is the same or unknown."""
         return self.locate(dso).image
 
-    def kernel_symbols(self, build_id: bytes, release: str, text_address: int) -> KernelSymbolsOnDemand | KernelSymbols | None:
-        """``running_kernel_symbols``, read once."""
+    def kernel_symbols(self, build_id: bytes, release: str, text_address: int) -> AnyKernelSymbols | None:
+        """``running_kernel_symbols``, else ``vmlinux_symbols``; read once."""
         key = (build_id, release, text_address)
         if key not in self._kernels:
-            self._kernels[key] = running_kernel_symbols(build_id, release, text_address, self._kernel_cache)
+            running = running_kernel_symbols(build_id, release, text_address, self._kernel_cache)
+            self._kernels[key] = running or vmlinux_symbols(self._search, build_id, release, text_address)
         return self._kernels[key]
 
     def _find(self, dso: Dso) -> LocatedBinary:

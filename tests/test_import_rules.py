@@ -56,6 +56,7 @@ LAYERS = {
     "symbolize.search_paths": 2,
     "symbolize.debug_files": 2,
     "symbolize.debuginfod": 2,
+    "symbolize.vmlinux": 2,
     "symbolize.symbolizer": 2,
     "reports": 1,
 }
