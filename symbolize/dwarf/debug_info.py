@@ -23,6 +23,8 @@ from symbolize.dwarf.unit_reader import UnitReader
 from symbolize.dwarf.unit_root import MALFORMED
 
 WHOLE_PROGRAM = -1
+# Enough for dozens of units at once, and little beside what their answers take.
+BATCH_BYTES = 24 << 20
 
 
 class DebugInfo:
@@ -47,8 +49,28 @@ class DebugInfo:
         if len(known.is_outlined) != len(self._reader.units):
             known = self.empty_map()
         asked = known.unanswered(addresses)
-        if not len(asked):
-            return known
+        unit = known.units.lookup(asked)
+        for rows in self._batches(distinct(unit).tolist()):
+            known = self._extend(known, asked[np.isin(unit, rows)])
+            self._reader.close_units()
+            self._headers.clear()
+        return known
+
+    def _batches(self, rows: list[int]) -> Iterable[list[int]]:
+        """Units whose bytes are held in memory together."""
+        batch: list[int] = []
+        size = 0
+        for row in rows:
+            header = self._reader.units[row]
+            if batch and size + header.end - header.offset > BATCH_BYTES:
+                yield batch
+                batch, size = [], 0
+            batch.append(row)
+            size += header.end - header.offset
+        if batch:
+            yield batch
+
+    def _extend(self, known: SourceMap, asked: UInt64Column) -> SourceMap:
         units = known.units_to_outline(asked)
         if units:
             known = add_outlines(known, [self._outline(row, known.units) for row in units])

@@ -65,6 +65,10 @@ class UnitReader:
             found = self._open[row] = self._open_new(row)
         return found
 
+    def close_units(self) -> None:
+        """Lets go of the bytes of all units; ``open`` reads them again."""
+        self._open.clear()
+
     def is_incomplete(self, row: int) -> bool:
         """Whether the unit is a skeleton whose other half is not to be had."""
         return self.root(row).is_skeleton and not self.open(row).root.first_number

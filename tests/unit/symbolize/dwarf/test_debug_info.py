@@ -10,6 +10,7 @@ from support.dwarf_bytes import abbreviation, sections, unit_4
 from support.elf_programs import compile_program, load_image
 from support.symbol_programs import CXX_VARIANTS, build_cxx
 from symbolize.dwarf import constants as dw
+from symbolize.dwarf import debug_info
 from symbolize.dwarf.debug_info import DebugInfo
 from symbolize.dwarf.sections import read_sections
 from symbolize.dwarf.source_map import SourceMap
@@ -102,3 +103,20 @@ def test_no_debug_information_is_none(tmp_path: Path) -> None:
 def test_truncated_info_section(size: int) -> None:
     info = DebugInfo(sections(info=unit(0x1000, b"first")[:size], abbrev=ABBREV))
     assert info.empty_map().units.lookup(np.array([0x1010], np.uint64)).tolist() == [-1]
+
+
+def test_units_decoded_one_after_the_other_equal_all_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is held in memory together is a matter of size alone."""
+    image = load_image(build_cxx(tmp_path, CXX_VARIANTS["O2-dwarf5"]))
+    contents = read_sections(image)
+    assert contents is not None
+    text = image.sections[".text"]
+    addresses = np.arange(text.link_address, text.link_address + text.size, 7).astype(np.uint64)
+    found = []
+    for limit in (debug_info.BATCH_BYTES, 1):
+        monkeypatch.setattr(debug_info, "BATCH_BYTES", limit)
+        info = DebugInfo(contents)
+        known = info.extend(info.empty_map(), addresses)
+        assert known.is_outlined.sum() > 1
+        found.append([described(known, address) for address in addresses.tolist()])
+    assert found[0] == found[1]
