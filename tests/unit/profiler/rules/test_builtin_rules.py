@@ -602,12 +602,20 @@ def test_kernel_rules_keep_away_from_user_code() -> None:
         ("/rustc/9fc6b43126469e3858e2fe86cafb4f0fd5068869/library/core/src/num/uint_macros.rs", TRANSPARENT),
         ("/rustc/9fc6b43126469e3858e2fe86cafb4f0fd5068869/library/core/src/hash/sip.rs", "DefaultHasher"),
         ("/src/evmone/lib/evmone_precompiles/ecc.hpp", "elliptic curves"),
-        ("/src/app/emmintrin_users.cpp", "directory: app"),
-        ("lib/zlib-1.2.13/deflate.c", "directory: zlib"),
+        ("/home/me/app/src/codec/emmintrin_users.cpp", "directory: codec"),
+        ("/build/app/third_party/zlib-1.2.13/deflate.c", "directory: zlib"),
+        ("/build/app/src/lib/zstd/common.c", "directory: zstd"),
+        ("codec/deflate.c", "directory: codec"),
+        ("../codec/deflate.c", UNMATCHED),
+        # Where a checkout lies does not matter.
+        ("/home/me/src/app-before/emmintrin_users.cpp", UNMATCHED),
+        ("/home/me/app-before/emmintrin_users.cpp", UNMATCHED),
+        ("/src/app/main.c", UNMATCHED),
+        ("/usr/src/app-1.2/main.c", UNMATCHED),
         ("deflate.c", UNMATCHED),
         ("/usr/src/keccak.c", "Keccak"),
         ("/src/intx/include/intx/intx.hpp", "elliptic curves"),
-        ("/src/reed_solomon/ecc.hpp", "directory: reed_solomon"),
+        ("/build/x/src/reed_solomon/ecc.hpp", "directory: reed_solomon"),
     ],
 )
 def test_source_files(file: str, category: str) -> None:
