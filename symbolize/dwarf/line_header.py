@@ -7,8 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from symbolize.dwarf.attributes import AttributeSpec, RowReader, row_reader, with_wide_forms
-from symbolize.dwarf.constants import OFFSET_FORMS, DW_LNCT_directory_index, DW_LNCT_path
+from symbolize.dwarf.attributes import STRUCT_CODES, AttributeSpec, Row, RowReader, row_reader, with_wide_forms
+from symbolize.dwarf.constants import (
+    FIXED_FORM_SIZES,
+    OFFSET_FORMS,
+    DW_FORM_udata,
+    DW_LNCT_directory_index,
+    DW_LNCT_path,
+)
 from symbolize.dwarf.leb128 import read_unsigned
 from symbolize.dwarf.unit_root import UnitRoot
 from symbolize.dwarf.units import FORMAT_64_BIT, NO_FORMS
@@ -130,13 +136,51 @@ def _version_5_entries(root: UnitRoot, data: bytes, position: int, wide: frozens
     count, position = read_unsigned(data, position)
     if count > len(data):
         raise ValueError("more files than the line program can hold")
-    read_entry = _entry_reader(with_wide_forms(tuple(formats), wide))
+    specs = with_wide_forms(tuple(formats), wide)
     path_form = {content: form for content, form, _ in formats}.get(DW_LNCT_path, 0)
-    entries = []
-    for _ in range(count if path_form else 0):
-        (path, directory), position = read_entry(data, position)
-        entries.append((_text(root.string(path_form, path, data)), directory))
-    return entries, position
+    count = count if path_form else 0
+    rows, behind = _packed_entries(specs, data, position, count)
+    if len(rows) < count:
+        read_entry = _entry_reader(specs)
+        rows, behind = [], position
+        for _ in range(count):
+            row, behind = read_entry(data, behind)
+            rows.append(row)
+    return [(_text(root.string(path_form, path, data)), directory) for path, directory in rows], behind
+
+
+def _packed_entries(specs: tuple[AttributeSpec, ...], data: bytes, position: int, count: int) -> tuple[list[Row], int]:
+    """(path, directory number) of all entries, read at once if each has the same size: numbers of one byte, no texts.  None
+    of them otherwise.  And the position behind."""
+    layout, numbers = _entry_layout(specs)
+    size = struct.calcsize(layout) * count
+    if not layout or position + size > len(data):
+        return [], position
+    found = list(struct.iter_unpack(layout, data[position : position + size]))
+    if any(row[place] >= 0x80 for place in numbers for row in found):
+        return [], position
+    kinds = [content for content, _, _ in specs]
+    path = kinds.index(DW_LNCT_path)
+    if DW_LNCT_directory_index not in kinds:
+        return [(row[path], 0) for row in found], position + size
+    directory = kinds.index(DW_LNCT_directory_index)
+    return [(row[path], row[directory]) for row in found], position + size
+
+
+@lru_cache(maxsize=16)
+def _entry_layout(specs: tuple[AttributeSpec, ...]) -> tuple[str, tuple[int, ...]]:
+    """(``struct`` layout with one value per content, which of them are LEB128), "" when a form has no size of
+    its own."""
+    sizes = [1 if form == DW_FORM_udata else FIXED_FORM_SIZES.get(form, 0) for _, form, _ in specs]
+    codes = {content: STRUCT_CODES.get(size, f"{size}s") for (content, _, _), size in zip(specs, sizes, strict=True)}
+    needed = (codes.get(DW_LNCT_path, ""), codes.get(DW_LNCT_directory_index, "B"))
+    if (
+        not all(codes.values())
+        or len(codes) < len(specs)
+        or any(code not in STRUCT_CODES.values() or not code for code in needed)
+    ):
+        return "", ()
+    return "<" + "".join(codes.values()), tuple(place for place, (_, form, _) in enumerate(specs) if form == DW_FORM_udata)
 
 
 @lru_cache(maxsize=16)

@@ -120,3 +120,22 @@ def test_units_decoded_one_after_the_other_equal_all_at_once(tmp_path: Path, mon
         assert known.is_outlined.sum() > 1
         found.append([described(known, address) for address in addresses.tolist()])
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("flags", [["-gdwarf-5"], ["-gdwarf-4"]])
+def test_files_of_many_directories(tmp_path: Path, flags: list[str]) -> None:
+    """Directory numbers of one byte and of two: 150 headers, each in a directory of its own."""
+    for number in range(150):
+        (tmp_path / f"d{number}").mkdir()
+        (tmp_path / f"d{number}" / "h.h").write_text(
+            f"__attribute__((noinline)) int f{number}(int x) {{ return x * {number + 3}; }}\n"
+        )
+    includes = "".join(f'#include "d{number}/h.h"\n' for number in range(150))
+    image = load_image(compile_program(tmp_path, "many.c", includes + "int main(void) { return f149(1); }", ["-O1", *flags]))
+    contents, table = read_sections(image), image.symbol_table()
+    assert contents is not None
+    starts = np.array([table.start(table.row_named(f"f{number}")) for number in range(150)], np.uint64)
+    info = DebugInfo(contents)
+    known = info.extend(info.empty_map(), starts)
+    files = [known.strings.text(row) for row in known.answers.file[known.answer_rows(starts)].tolist()]
+    assert [file.rpartition("/d")[2] for file in files] == [f"{number}/h.h" for number in range(150)]
