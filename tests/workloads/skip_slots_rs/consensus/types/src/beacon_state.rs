@@ -159,7 +159,9 @@ impl BeaconState {
     }
 }
 
+/// The change is kept until the trees are made.  A vector of pending changes grows up to its place.
 fn set_root(roots: &mut Vector<Hash256, U8192>, slot: u64, root: Hash256) -> Result<(), Error> {
+    let _timer = PhaseTimer::start(Phase::TreeUpdate);
     let place = slot as usize % SLOTS_PER_HISTORICAL_ROOT;
     if let Some(kept) = roots.get_mut(place) {
         *kept = root;
