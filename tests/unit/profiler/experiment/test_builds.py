@@ -1,0 +1,120 @@
+"""Builds of an experiment: made, measured, looked at, and refused in one line when they fail."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from profiler.errors import CaptureError
+from profiler.experiment.arms import experiment_arms
+from profiler.experiment.builds import BuiltVariant, build_variants, described_revision
+from profiler.experiment.plan_file import parse_plan
+
+HEAD = (
+    '[experiment]\nname = "x"\naa = true\ncommand = ["{binary}", "{input.data}"]\n[[input]]\nname = "data"\npath = "in.txt"\n'
+)
+
+
+def built(directory: Path, text: str) -> tuple[BuiltVariant, ...]:
+    plan = parse_plan(HEAD + text, directory / "plan.toml")
+    return build_variants(plan, directory / "builds", lambda _: None)
+
+
+def variant(build: str, more: str = "") -> str:
+    return f'[[variant]]\nname = "v"\nbinary = "{{build_dir}}/program"\nbuild = ["sh", "-c", {build!r}]\n{more}'
+
+
+def test_a_build_is_timed_and_its_binary_looked_at(tmp_path: Path) -> None:
+    (tmp_path / "program.c").write_text("static const char data[100000] = {1};\nint main(void) { return data[1]; }\n")
+    (one,) = built(tmp_path, variant('gcc -o "$OUT" program.c', 'build_env = { OUT = "{build_dir}/program" }'))
+    facts = one.facts
+    assert one.binary == str(tmp_path / "builds/v/build/program")
+    assert facts.size_bytes == Path(one.binary).stat().st_size
+    assert facts.sections[0].name == ".rodata"
+    sizes = subprocess.run(["readelf", "-SW", one.binary], capture_output=True, check=True, text=True).stdout
+    (line,) = [line for line in sizes.splitlines() if " .rodata " in line]
+    assert facts.sections[0].size_bytes == int(line.split("PROGBITS")[1].split()[2], 16)
+    assert facts.build is not None
+    assert 0 < facts.build.cpu_ns < 60e9
+    assert facts.build.peak_bytes > 5_000_000
+
+
+def test_an_incremental_build_sees_the_edit_and_the_source_stays_as_it_was(tmp_path: Path) -> None:
+    source = tmp_path / "src" / "text"
+    source.parent.mkdir()
+    source.write_text("one two one")
+    build = 'cp text "$OUT"; cat text >>../seen; chmod +x "$OUT"'
+    edit = 'edit = { file = "text", find = "one", replace = "1" }'
+    rebuild = f'rebuild = {{ command = ["sh", "-c", {build!r}], {edit} }}\n'
+    more = 'source = "src"\nbuild_env = { OUT = "{build_dir}/program" }\n' + rebuild
+    (one,) = built(tmp_path, variant(build, more))
+    assert (tmp_path / "seen").read_text() == "one two one" + "1 two one" + "one two one"
+    assert source.read_text() == "one two one"
+    assert Path(one.binary).read_text() == "one two one"
+    assert one.facts.rebuild is not None
+    assert one.facts.rebuild.edit == "text: 'one' -> '1'"
+    assert list(source.parent.iterdir()) == [source]
+
+
+def test_a_source_left_changed_by_a_killed_build_is_brought_back(tmp_path: Path) -> None:
+    source = tmp_path / "text"
+    source.write_text("changed")
+    (tmp_path / ".text.slotscope-before").write_text("original")
+    build = 'echo >"$OUT"'
+    rebuild = f'rebuild = {{ command = ["sh", "-c", {build!r}], edit = {{ file = "text", append = "x" }} }}\n'
+    built(tmp_path, variant(build, 'build_env = { OUT = "{build_dir}/program" }\n' + rebuild))
+    assert source.read_text() == "original"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (variant("echo no rule; exit 2"), "v: its build ended with 2: no rule (all of it in "),
+        (variant("true"), "v: its build left no "),
+        ('[[variant]]\nname = "v"\nbinary = "./nothing"\n', "v: there is no "),
+        (
+            variant("true", 'rebuild = { command = ["true"], edit = { file = "none.c", append = "x" } }'),
+            "none.c: No such file",
+        ),
+        (
+            variant("true", 'rebuild = { command = ["true"], edit = { file = "plan", find = "q", replace = "x" } }'),
+            "'q' is not in ",
+        ),
+        (
+            '[[variant]]\nname = "v"\nbinary = "{build_dir}/p"\nbuild = ["no-such-compiler"]\n',
+            "no-such-compiler: cannot be run",
+        ),
+    ],
+)
+def test_builds_that_fail_are_told_in_one_line(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "plan").write_text("nothing here")
+    with pytest.raises(CaptureError) as raised:
+        built(tmp_path, text)
+    assert message in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_the_revision_is_what_git_describes(tmp_path: Path) -> None:
+    assert described_revision(tmp_path) == ""
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=n", "-c", "user.email=e"]
+    subprocess.run([*git, "init", "-q"], check=True)
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "m"], check=True)
+    subprocess.run([*git, "tag", "v1.2"], check=True)
+    assert described_revision(tmp_path) == "v1.2"
+
+
+def test_arms_are_variants_under_conditions_and_the_baseline_again(tmp_path: Path) -> None:
+    shutil.copy("/bin/true", tmp_path / "one")
+    shutil.copy("/bin/true", tmp_path / "two")
+    text = '[[variant]]\nname = "a"\nbinary = "./one"\n[[variant]]\nname = "b"\nbinary = "./two"\n'
+    text += '[[condition]]\nname = "full"\n[[condition]]\nname = "part"\nargs = ["--part", "{binary}"]\nenv = { K = "v" }\n'
+    plan = parse_plan(HEAD + text, tmp_path / "plan.toml")
+    arms = experiment_arms(plan, build_variants(plan, tmp_path / "builds", lambda _: None))
+    assert [arm.label for arm in arms] == ["a@full", "a-again@full", "b@full", "a@part", "a-again@part", "b@part"]
+    binary, data = str(tmp_path / "two"), str(tmp_path / "in.txt")
+    assert arms[5].command == (binary, data, "--part", binary)
+    assert arms[5].environment == (("K", "v"),)
+    assert arms[0].command == arms[1].command
