@@ -11,13 +11,13 @@ import numpy as np
 
 from collectors.ingest.address_spaces import MappingTable
 from collectors.ingest.frame_lists import FrameLists
-from collectors.ingest.interner import Interner
 from collectors.ingest.places import Places
 from collectors.ingest.ragged import reversed_positions, row_positions
 from collectors.perf_data import spec
 from collectors.perf_data.sample_fields import SampleFields
 from profiler.model.arrays import BoolColumn, Int32Column, Int64Column, UInt8Column, UInt64Column, distinct
 from profiler.model.frame_table import CpuMode
+from profiler.model.interner import Interner
 
 _MARKER = np.uint64(spec.PERF_CONTEXT_MAX)
 _KERNEL_HALF = np.uint64(1 << 63)

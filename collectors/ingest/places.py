@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from collectors.ingest.dso_table import DsoTable
-from collectors.ingest.interner import Interner
 from profiler.model.arrays import Int32Column, UInt64Column
+from profiler.model.interner import Interner
 
 _OFFSET_BITS = np.uint64(47)
 _OFFSET_LIMIT = np.uint64(1 << 47)

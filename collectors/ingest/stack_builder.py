@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from collectors.ingest.frame_lists import FrameLists
-from collectors.ingest.interner import Interner, first_rows, mixed
 from collectors.ingest.ragged import row_positions
 from profiler.model.arrays import BoolColumn, Int32Column, Int64Column, UInt64Column, distinct
+from profiler.model.interner import Interner, first_rows, mixed
 from profiler.model.stack_table import depth_levels
 
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from collectors.ingest.interner import Interner
 from collectors.ingest.timeline import Timeline
 from collectors.perf_data.side_band import CommRecord, ForkRecord, SideBand
 from profiler.model.arrays import Int32Column, Int64Column, UInt64Column
+from profiler.model.interner import Interner
 from profiler.model.thread_table import ThreadTable
 
 _THREAD_SHIFT = np.uint64(32)

@@ -13,6 +13,7 @@ from collectors.ingest.ragged import reversed_positions, row_starts
 from collectors.perf_data.reader import Chunk
 from profiler.model.arrays import BoolColumn, Int32Column, Int64Column, UInt8Column
 from profiler.model.sample_table import StackState
+from symbolize.unwind.code_sites import CodeSites
 from symbolize.unwind.unwinder import EndReason, StackDumps, Unwinder
 
 # perf's numbering of x86 registers (arch/x86/include/uapi/asm/perf_regs.h: AX BX CX DX SI DI BP SP IP, R8.. from 16) by
@@ -47,6 +48,8 @@ class UserStackReader:
         self._unwinder = unwinder
         self._mappings = mappings
         self._places = places
+        self._sites: CodeSites | None = None
+        self._codes = np.zeros(0, np.int32)
         self._state_of_end = np.full(max(EndReason) + 1, StackState.ROOTLESS, np.uint8)
         for reason, state in _STATE_OF_END.items():
             self._state_of_end[reason] = state
@@ -63,13 +66,22 @@ class UserStackReader:
         if not len(rows):
             return UserStacks(FrameLists(np.zeros(0, np.int32), np.zeros(count + 1, np.int64)), is_unwound, state)
         unwound = self._unwinder.unwind(self._dumps(chunk, rows, space), self._mappings)
-        places = self._places.user(unwound.dso, unwound.offset)
         lengths = np.zeros(count, np.int64)
         lengths[rows] = np.diff(unwound.frame_start)
         state[rows] = self._state_of_end[unwound.end_reason]
-        leaf_first = places * 2 + unwound.is_return_address
         positions, _ = reversed_positions(unwound.frame_start[:-1], np.diff(unwound.frame_start))
-        return UserStacks(FrameLists(leaf_first[positions], row_starts(lengths)), is_unwound, state)
+        codes = self._code_table(unwound.sites)[unwound.code[positions]]
+        return UserStacks(FrameLists(codes, row_starts(lengths)), is_unwound, state)
+
+    def _code_table(self, sites: CodeSites) -> Int32Column:
+        """The frame code for each code of an unwound frame."""
+        if sites is not self._sites:
+            self._sites, self._codes = sites, np.zeros(0, np.int32)
+        known = len(self._codes) // 2
+        if known < len(sites):
+            places = self._places.user(sites.dso[known : len(sites)], sites.offset[known : len(sites)])
+            self._codes = np.concatenate([self._codes, (2 * places[:, None] + np.arange(2, dtype=np.int32)).reshape(-1)])
+        return self._codes
 
     def _dumps(self, chunk: Chunk, rows: Int64Column, space: Int32Column) -> StackDumps:
         fields, mask = chunk.fields, chunk.layout.user_registers

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -20,6 +20,7 @@ from profiler.model.sample_table import StackState
 from profiler.model.symbols import NO_CAVEATS, FileCaveats, NameSource
 
 NO_SYMBOL = "no symbol covers it"
+_WORD_BITS = 64
 _COMM_LENGTH = 15  # the kernel cuts names of processes to 15 bytes
 
 
@@ -138,15 +139,32 @@ def _in_own_executable(run: AttributedRun) -> BoolColumn:
 
 def _unnamed(run: AttributedRun, is_unresolved: BoolColumn) -> tuple[UnnamedDso, ...]:
     dso = run.stacks.places.dso[run.stacks.place]
-    loaded = run.weight > 0
     status = {outcome.dso: outcome.status for outcome in run.symbolized.outcomes}
+    rows = [row for row in distinct(dso[is_unresolved]).tolist() if row >= 0]
+    weights = _weights_through(run, [is_unresolved & (dso == row) for row in rows])
     found = []
-    for row in distinct(dso[is_unresolved]).tolist():
-        weight = int(run.weight[loaded & stacks_through(run.stacks, is_unresolved & (dso == row))].sum())
-        if weight and row >= 0:
+    for row, weight in zip(rows, weights, strict=True):
+        if weight:
             entry = run.symbolized.capture.dsos[row]
             found.append(UnnamedDso(entry.path, entry.build_id.hex(), status.get(row, "") or NO_SYMBOL, weight))
     return tuple(found)
+
+
+def _weights_through(run: AttributedRun, wanted: Sequence[BoolColumn]) -> list[int]:
+    """The weight of the stacks with a row where the column holds, for each of the columns."""
+    loaded = np.flatnonzero(run.weight > 0)
+    weight = run.weight[loaded]
+    sums: list[int] = []
+    for first in range(0, len(wanted), _WORD_BITS):
+        columns = wanted[first : first + _WORD_BITS]
+        bits = np.zeros(len(run.stacks), np.uint64)
+        for number, column in enumerate(columns):
+            bits[column] |= np.uint64(1 << number)
+        for level in run.stacks.levels[1:]:
+            bits[level] |= bits[run.stacks.prefix[level]]
+        found = bits[loaded]
+        sums += [int(weight[(found & np.uint64(1 << number)) != 0].sum()) for number in range(len(columns))]
+    return sums
 
 
 def _doubtful(run: AttributedRun) -> tuple[DoubtfulFile, ...]:
@@ -186,7 +204,9 @@ def _rootless_in(run: AttributedRun) -> tuple[UnwindingEnd, ...]:
 
 def _outermost(prefix: Int32Column, stack: Int32Column) -> Int32Column:
     """The row of each stack's outermost frame."""
-    rows = stack.copy()
-    while len(inner := np.flatnonzero(prefix[rows] >= 0)):
-        rows[inner] = prefix[rows[inner]]
-    return rows
+    root = np.where(prefix >= 0, prefix, np.arange(len(prefix), dtype=np.int32))
+    while True:
+        further = root[root]  # twice as far out with every step
+        if np.array_equal(further, root):
+            return root[stack]
+        root = further

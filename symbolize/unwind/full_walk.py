@@ -9,13 +9,14 @@ import numpy as np
 from profiler.model.arrays import BoolColumn, Int32Column, Int64Column, UInt8Column, UInt64Column, distinct
 from symbolize.elf.call_frame_program import RegisterRule, RuleKind
 from symbolize.unwind.code_rules import CodeRules
+from symbolize.unwind.code_sites import CodeSites
 from symbolize.unwind.dump_reader import DumpReader, open_dumps
 from symbolize.unwind.expression import FrameInputs, UnsupportedExpressionError, evaluate
 from symbolize.unwind.fallback import Unruled, follow_frame_pointer
 from symbolize.unwind.levels import Level, StackLevels
 from symbolize.unwind.registers import CALLEE_SAVED, RBP, REGISTER_COUNT, RIP, RSP
 from symbolize.unwind.rule_rows import NO_RULES, RuleRow
-from symbolize.unwind.stacks import AddressMap, EndReason, StackDumps
+from symbolize.unwind.stacks import EndReason, StackDumps
 
 _GOING_ON = 255
 
@@ -46,9 +47,11 @@ class _Frames:
 class FullWalk:
     """Walks one batch of dumps; the frames of one rule row are handled together."""
 
-    def __init__(self, dumps: StackDumps, address_map: AddressMap, code: CodeRules) -> None:
+    def __init__(self, dumps: StackDumps, space_keys: UInt64Column, sites: CodeSites, code: CodeRules) -> None:
+        """``space_keys``: of ``sites``, one per dump."""
         self._dumps = dumps
-        self._map = address_map
+        self._space_keys = space_keys
+        self._sites = sites
         self._code = code
 
     def run(self, samples: Int64Column, levels: StackLevels, max_depth: int) -> None:
@@ -69,15 +72,13 @@ class FullWalk:
         levels.end(frames.sample, EndReason.DEPTH_LIMIT)
 
     def _level(self, depth: int, frames: _Frames, levels: StackLevels) -> _Frames:
-        pc = frames.registers[:, RIP]
+        sites = self._sites
         back = frames.is_caller.astype(np.uint64)
-        dso, lookup = self._map.resolve(frames.address_space, pc - back)
-        row = self._code.rows(dso, lookup)
-        exact = np.flatnonzero(~frames.is_caller)
-        row[exact] = self._code.rows_at_exact_address(dso[exact], lookup[exact])
+        site = sites.sites(self._space_keys[frames.sample], frames.registers[:, RIP], back)
+        row, dso, lookup = sites.row[site], sites.dso[site], sites.offset[site] - back
         # The kernel pushes the address of the signal trampoline's first instruction, which no call precedes.
         is_return_address = frames.is_caller & ~self._code.columns().is_signal_frame[row]
-        levels.add(Level(depth, frames.sample, dso, np.where(dso >= 0, lookup + back, pc), is_return_address))
+        levels.add(Level(depth, frames.sample, 2 * site + is_return_address))
         callers = frames.select(np.arange(len(row)))
         status = np.full(len(row), _GOING_ON, np.uint8)
         # Frames that know all registers apart from those that do not: a rule may name one that only the former know.
@@ -103,7 +104,7 @@ class FullWalk:
             frame_pointer=frames.registers[selected, RBP],
             dump=frames.dump.select(selected),
         )
-        chain = follow_frame_pointer(unruled, self._map, self._code)
+        chain = follow_frame_pointer(unruled, self._sites.address_map, self._code)
         callers.registers[selected, RIP] = chain.return_address
         callers.registers[selected, RSP] = chain.stack_pointer
         callers.registers[selected, RBP] = chain.frame_pointer

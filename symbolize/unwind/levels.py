@@ -6,23 +6,26 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from profiler.model.arrays import BoolColumn, Int32Column, Int64Column, UInt8Column, UInt64Column
-from symbolize.unwind.stacks import EndReason, UnwoundStacks
+from profiler.model.arrays import BoolColumn, Int32Column, Int64Column, UInt8Column
+from symbolize.unwind.code_sites import CodeSites
+from symbolize.unwind.stacks import EndReason
+from symbolize.unwind.unwound_stacks import UnwoundStacks
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Level:
-    """The frames at one depth (0 = innermost); columns of equal length, at most one frame per sample."""
+    """The frames at one depth (0 = innermost); columns of equal length, at most one frame per sample.
+
+    ``code``: twice the site, plus one for a return address.
+    """
 
     depth: int
     sample: Int64Column
-    dso: Int32Column
-    offset: UInt64Column
-    is_return_address: BoolColumn
+    code: Int32Column
 
     def without(self, is_void: BoolColumn) -> Level:
         kept = ~is_void[self.sample]
-        return Level(self.depth, self.sample[kept], self.dso[kept], self.offset[kept], self.is_return_address[kept])
+        return Level(self.depth, self.sample[kept], self.code[kept])
 
 
 class StackLevels:
@@ -45,22 +48,13 @@ class StackLevels:
         is_void[samples] = True
         self._levels = [level.without(is_void) for level in self._levels]
 
-    def stacks(self) -> UnwoundStacks:
+    def stacks(self, sites: CodeSites) -> UnwoundStacks:
+        """All frames sample by sample; ``sites`` are those of the levels' codes."""
         depth = np.zeros(self._sample_count, np.int64)
         for level in self._levels:
             depth[level.sample] += 1
         frame_start = np.concatenate([np.zeros(1, np.int64), np.cumsum(depth)])
-        count = int(frame_start[-1])
-        dso, offset = np.empty(count, np.int32), np.empty(count, np.uint64)
-        is_return_address = np.empty(count, np.bool_)
+        code = np.empty(int(frame_start[-1]), np.int32)
         for level in self._levels:
-            place = frame_start[level.sample] + level.depth
-            dso[place], offset[place], is_return_address[place] = level.dso, level.offset, level.is_return_address
-        return UnwoundStacks(
-            sample=np.repeat(np.arange(self._sample_count, dtype=np.int32), depth),
-            dso=dso,
-            offset=offset,
-            is_return_address=is_return_address,
-            frame_start=frame_start,
-            end_reason=self._end_reason,
-        )
+            code[frame_start[level.sample] + level.depth] = level.code
+        return UnwoundStacks(code=code, sites=sites, frame_start=frame_start, end_reason=self._end_reason)

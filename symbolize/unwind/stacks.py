@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Protocol
 
-from profiler.model.arrays import BoolColumn, Int32Column, Int64Column, UInt8Column, UInt64Column
+from profiler.model.arrays import BoolColumn, Int32Column, Int64Column, UInt64Column
 
 
 class AddressMap(Protocol):
@@ -53,21 +53,3 @@ class EndReason(IntEnum):
     DEPTH_LIMIT = 4
     LOOP = 5
     NO_REGISTERS = 6
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class UnwoundStacks:
-    """m frames of n samples, grouped by sample in the order given, leaf first within a sample.
-
-    ``sample``: int32[m].  ``dso``: int32[m], -1 = unmapped.  ``offset``: file offset as recorded (of a caller: that of the
-    return address itself), the runtime address where ``dso`` is -1.  ``is_return_address``: False for the innermost frame,
-    for a frame interrupted by a signal and for the signal trampoline.  ``frame_start``: int64[n + 1].  ``end_reason``:
-    ``EndReason`` per sample.
-    """
-
-    sample: Int32Column
-    dso: Int32Column
-    offset: UInt64Column
-    is_return_address: BoolColumn
-    frame_start: Int64Column
-    end_reason: UInt8Column

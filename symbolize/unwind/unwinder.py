@@ -11,16 +11,17 @@ from collections.abc import Callable
 
 import numpy as np
 
-from profiler.model.arrays import BoolColumn, Int32Column, UInt64Column
+from profiler.model.arrays import BoolColumn, Int32Column, Int64Column, UInt64Column
 from symbolize.elf.image import ElfImage
 from symbolize.unwind.code_rules import CodeRules
+from symbolize.unwind.code_sites import CodeSites
 from symbolize.unwind.levels import StackLevels
 from symbolize.unwind.registers import RIP, RSP
 from symbolize.unwind.stacks import AddressMap as AddressMap
 from symbolize.unwind.stacks import EndReason as EndReason
 from symbolize.unwind.stacks import StackDumps as StackDumps
-from symbolize.unwind.stacks import UnwoundStacks as UnwoundStacks
 from symbolize.unwind.stored_rules import RuleStore as RuleStore
+from symbolize.unwind.unwound_stacks import UnwoundStacks as UnwoundStacks
 
 MAX_DEPTH = 127
 
@@ -31,6 +32,7 @@ class Unwinder:
 
     def __init__(self, images: Callable[[int], ElfImage | None], store: RuleStore | None = None) -> None:
         self._code = CodeRules(images, store)
+        self._sites: CodeSites | None = None
 
     def unwind(self, dumps: StackDumps, address_map: AddressMap, max_depth: int = MAX_DEPTH) -> UnwoundStacks:
         """The stacks of all samples of ``dumps``.  Damaged or missing call frame information ends a stack, it never raises."""
@@ -39,13 +41,26 @@ class Unwinder:
         from symbolize.unwind.quick_walk import QuickWalk
 
         levels = StackLevels(len(dumps))
+        sites, space_keys = self._sites_for(address_map, dumps.address_space)
         if len(dumps) and dumps.has_register[RIP] and dumps.has_register[RSP]:
             samples = np.arange(len(dumps), dtype=np.int64)
-            remaining = QuickWalk(dumps, address_map, self._code).run(samples, levels, max_depth)
+            remaining = QuickWalk(dumps, space_keys, sites, self._code).run(samples, levels, max_depth)
             if len(remaining):
                 levels.void(remaining)
-                FullWalk(dumps, address_map, self._code).run(remaining, levels, max_depth)
-        return levels.stacks()
+                FullWalk(dumps, space_keys, sites, self._code).run(remaining, levels, max_depth)
+        return levels.stacks(sites)
+
+    def _sites_for(self, address_map: AddressMap, spaces: Int64Column) -> tuple[CodeSites, UInt64Column]:
+        """(the sites met in this map so far, the part of their keys for each of ``spaces``)."""
+        if self._sites is not None and self._sites.address_map is address_map:
+            keys = self._sites.space_keys(spaces)
+            if keys is not None:
+                return self._sites, keys
+        self._sites = CodeSites(address_map, self._code)
+        keys = self._sites.space_keys(spaces)
+        if keys is None:
+            raise ValueError("more address spaces in one batch than sites can be numbered in")
+        return self._sites, keys
 
     def cfa_from_frame_pointer(self, dso: Int32Column, file_offset: UInt64Column) -> BoolColumn:
         """Is the CFA computed from RBP there: in a frame-pointer stack only such an innermost frame is sure to be followed by

@@ -18,6 +18,7 @@ from symbolize.elf.image import ElfImage
 from symbolize.elf.symbol_table import SymbolTable, parse_symbol_table
 from symbolize.locate import Locator
 from symbolize.unwind.code_rules import CodeRules
+from symbolize.unwind.code_sites import CodeSites
 from symbolize.unwind.full_walk import FullWalk
 from symbolize.unwind.levels import StackLevels
 from symbolize.unwind.unwinder import EndReason, Unwinder, UnwoundStacks
@@ -251,8 +252,11 @@ def test_both_walks_give_the_same_stacks(container_stacks: Unwound) -> None:
     levels = StackLevels(len(rows))
     dumps = recording.dumps(rows)
     code = CodeRules(images_of(recording))
-    FullWalk(dumps, recording, code).run(np.arange(len(rows), dtype=np.int64), levels, 127)
-    full, quick = levels.stacks(), container_stacks.stacks
+    sites = CodeSites(recording, code)
+    space_keys = sites.space_keys(dumps.address_space)
+    assert space_keys is not None
+    FullWalk(dumps, space_keys, sites, code).run(np.arange(len(rows), dtype=np.int64), levels, 127)
+    full, quick = levels.stacks(sites), container_stacks.stacks
     assert len(full.dso) > 1000
     for column in ("sample", "dso", "offset", "is_return_address", "frame_start", "end_reason"):
         assert np.array_equal(getattr(full, column), getattr(quick, column)), column

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from collectors.ingest.frame_lists import FrameLists
-from collectors.ingest.interner import mixed
 from collectors.ingest.stack_builder import StackBuilder, StackNodes
 from profiler.model.arrays import UInt64Column
+from profiler.model.interner import mixed
 
 Stack = list[int]
 BATCHES = st.lists(st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=7), min_size=1, max_size=12), max_size=5)

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collectors.ingest.interner import Interner, first_rows, mixed
+from profiler.model.interner import Interner, first_rows, mixed
 
 # Few distinct values in the bits that choose the slot, so that keys compete for slots.
 KEYS = st.integers(1, 60) | st.integers(1, 2**64 - 1) | st.integers(1, 40).map(lambda n: n << 58)
