@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass, replace
 
+from profiler.errors import FormatError
 from symbolize.dwarf.abbreviations import Abbreviation, AbbreviationReader
 from symbolize.dwarf.leb128 import read_unsigned
 from symbolize.dwarf.other_files import NoOtherFiles, OtherFiles
@@ -12,6 +13,7 @@ from symbolize.dwarf.sections import DwarfSections, read_sections
 from symbolize.dwarf.split_units import SplitUnits
 from symbolize.dwarf.unit_root import SUPPLEMENTARY_DIES, UnitRoot, read_root
 from symbolize.dwarf.units import read_unit_headers
+from symbolize.elf.image import ElfImage
 
 # DIEs of the unit that completes the skeleton of row n begin at this number, shifted left by n + 1.
 SPLIT_DIES_SHIFT = 41
@@ -41,8 +43,7 @@ class UnitReader:
 
     def __init__(self, sections: DwarfSections, files: OtherFiles | None = None) -> None:
         files = files if files is not None else NoOtherFiles()
-        shared = files.supplementary()
-        shared_sections = read_sections(shared) if shared is not None else None
+        shared_sections = _sections_of(files.supplementary())
         self._supplementary: UnitReader | None = None
         if shared_sections is not None:
             self._supplementary = UnitReader(shared_sections)
@@ -102,6 +103,14 @@ class UnitReader:
         if row < 0 or die >= self.units[row].end:
             raise KeyError(die)
         return row
+
+
+def _sections_of(image: ElfImage | None) -> DwarfSections | None:
+    """None also for a file that is damaged."""
+    try:
+        return read_sections(image) if image is not None else None
+    except FormatError:
+        return None
 
 
 def _numbered_from(root: UnitRoot, first: int) -> UnitRoot:

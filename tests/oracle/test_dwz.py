@@ -107,3 +107,17 @@ def test_partial_units_of_one_file(tmp_path: Path) -> None:
     agreement = agreement_with_whole(whole, program)
     assert agreement.compared >= COMPARED
     assert agreement.share >= AGREEMENT
+
+
+def test_a_damaged_shared_file_gives_fewer_names_and_no_exception(tmp_path: Path) -> None:
+    _, program, shared = build_shared(tmp_path, VARIANTS["dwarf5"])
+    original, random = shared.read_bytes(), np.random.default_rng(32)
+    addresses = text_addresses(program, 100, seed=8)
+    depth = np.diff(symbolized(program, addresses).chains.start).tolist()
+    note = original.find(b"GNU\0")  # the build ID stays: without it the file is not the right one
+    for _ in range(10):
+        damaged = bytearray(original)
+        for position in random.integers(note + 24, len(original), 60).tolist():
+            damaged[position] = int(random.integers(0, 256))
+        shared.write_bytes(bytes(damaged))
+        assert np.diff(symbolized(program, addresses).chains.start).tolist() == depth

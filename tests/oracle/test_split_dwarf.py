@@ -131,3 +131,23 @@ def test_moved_dwo_files_are_found_beside_the_program_and_in_extra_directories(t
     for path in kept.glob("*.dwo"):
         shutil.move(path, moved / path.name)
     assert agreement_with_whole(whole, moved / "program").share >= AGREEMENT
+
+
+@pytest.mark.parametrize("form", ["dwo", "dwp"])
+def test_damaged_files_give_fewer_names_and_no_exception(form: str, tmp_path: Path) -> None:
+    """Bytes overwritten all over the other files: every address is answered, by the symbol table at least."""
+    _, split = build_split(tmp_path / "built", CXX["dwarf5"])
+    if form == "dwp":
+        package(split)
+    files = list(split.parent.glob(f"*.{form}"))
+    originals = [path.read_bytes() for path in files]
+    addresses = text_addresses(split, 100, seed=8)
+    whole = outermost_names(symbolized(split, addresses))
+    random = np.random.default_rng(31)
+    for _ in range(10):
+        for path, data in zip(files, originals, strict=True):
+            damaged = bytearray(data)
+            for position in random.integers(0, len(data), 60).tolist():
+                damaged[position] = int(random.integers(0, 256))
+            path.write_bytes(bytes(damaged[: int(random.integers(1, 2 * len(data)))]))
+        assert outermost_names(symbolized(split, addresses)) == whole
