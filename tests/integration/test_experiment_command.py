@@ -129,5 +129,5 @@ def test_bad_plans_are_told_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "plan.toml").write_text("[experiment]\nname = 3\n")
     done = run(tmp_path, "experiment", "run", str(tmp_path / "plan.toml"))
     assert done.returncode == 2
-    assert done.stderr == f"slotscope: {tmp_path}/plan.toml:2: experiment.name: expected text in quotes, not 3\n"
+    assert done.stderr == f"slotscope: error: {tmp_path}/plan.toml:2: experiment.name: expected text in quotes, not 3\n"
     assert os.listdir(tmp_path) == ["plan.toml"]
