@@ -86,9 +86,10 @@ def thread_table(
 ) -> tuple[ThreadTable, Int32Column]:
     """(thread table, row of each sample).
 
-    ``thread``: row of ``pairs`` of each sample, ``times`` ascending.  A thread that no record names is called ":tid", a
-    process by its leader.
+    ``thread``: row of ``pairs`` of each sample, ``times`` ascending; pairs without a sample are left out.  A thread that no
+    record names is called ":tid", a process by its leader.
     """
+    thread, pairs = _occurring(thread, pairs)
     first, last = _occurrences(thread, len(pairs))
     own, leader = _names_at(pairs, times[first], names)
     # Most threads are not renamed while they are sampled; for them one look-up answers for all samples.
@@ -104,6 +105,15 @@ def thread_table(
     combined, rows = np.unique((thread.astype(np.int64) * width + own + 1) * width + leader + 1, return_inverse=True)
     first, _ = _occurrences(rows, len(combined))
     return _table(pairs[thread[first]], own[first], leader[first], strings), rows.astype(np.int32)
+
+
+def _occurring(thread: Int32Column, pairs: UInt64Column) -> tuple[Int32Column, UInt64Column]:
+    """Without the pairs all of whose samples were left out."""
+    occurs = np.zeros(len(pairs), np.bool_)
+    occurs[thread] = True
+    if occurs.all():
+        return thread, pairs
+    return (np.cumsum(occurs) - 1)[thread].astype(np.int32), pairs[occurs]
 
 
 def _occurrences(numbers: Int32Column | Int64Column, count: int) -> tuple[Int64Column, Int64Column]:
