@@ -91,9 +91,10 @@ class DebugFiles:
 class LinkedFiles:
     """The ``OtherFiles`` of one program.  ``images``: the files of it that are there, debug file first."""
 
-    def __init__(self, images: tuple[ElfImage, ...], search: SearchPaths) -> None:
+    def __init__(self, images: tuple[ElfImage, ...], search: SearchPaths, servers: Debuginfod) -> None:
         self._images = images
         self._search = search
+        self._servers = servers
         self._opened: dict[str, ElfImage | None] = {}
 
     def package(self) -> ElfImage | None:
@@ -160,7 +161,7 @@ class LinkedFiles:
             found, _ = open_image(path)
             if found is not None and found.build_id == build_id:
                 return found
-        return None
+        return self._servers.find(build_id, "debuginfo")
 
     def _supplementary_paths(self, image: ElfImage, name: str, build_id: bytes) -> Iterator[Path]:
         """Relative names count from the file with the link, or from its place in the debug tree of another machine."""

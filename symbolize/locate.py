@@ -62,7 +62,7 @@ class Locator:
         the caveat that it is not verified."""
         key = (dso.path, dso.build_id, dso.kind)
         if key not in self._located:
-            self._located[key] = _with_linked_files(self._find(dso), self._search)
+            self._located[key] = self._with_linked_files(self._find(dso))
         return self._located[key]
 
     def image(self, dso: Dso) -> ElfImage | None:
@@ -76,6 +76,9 @@ class Locator:
             running = running_kernel_symbols(build_id, release, text_address, self._kernel_cache)
             self._kernels[key] = running or vmlinux_symbols(self._search, build_id, release, text_address)
         return self._kernels[key]
+
+    def _with_linked_files(self, found: LocatedBinary) -> LocatedBinary:
+        return replace(found, linked_files=LinkedFiles(found.images, self._search, self._servers)) if found.images else found
 
     def _find(self, dso: Dso) -> LocatedBinary:
         if dso.kind == DsoKind.VDSO:
@@ -122,10 +125,6 @@ class Locator:
             return None, reasons[0]
         recorded = f" (build ID {dso.build_id.hex()})" if dso.build_id else ""
         return None, f"{dso.path}: no such file{recorded}"
-
-
-def _with_linked_files(found: LocatedBinary, search: SearchPaths) -> LocatedBinary:
-    return replace(found, linked_files=LinkedFiles(found.images, search)) if found.images else found
 
 
 def own_vdso() -> ElfImage | None:

@@ -38,12 +38,10 @@ def no_foreign_caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DEBUGINFOD_URLS", raising=False)
 
 
-@pytest.fixture
-def program(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Whole; never looked at by slotscope, which gets what was made of it."""
-    directory = tmp_path / "whole"
-    directory.mkdir()
-    return symbol_programs.build_cxx(directory, OPTIONS)
+    return symbol_programs.build_cxx(tmp_path_factory.mktemp("whole"), OPTIONS)
 
 
 def build_id_of(program: Path) -> bytes:
@@ -273,3 +271,16 @@ def test_a_debuginfod_server_that_is_not_there_is_asked_once(program: Path, tmp_
     symbols = answers(program, stripped, text_addresses(program, 50, seed=3), search)
     assert "stripped, no debug file" in symbols.status
     assert subprocess.run(["ls", "-A", str(tmp_path / "downloads")], capture_output=True, check=False).stdout == b""
+
+
+def test_debuginfod_gives_the_file_that_dwz_made(program: Path, tmp_path: Path, server: _Server) -> None:
+    tool = shutil.which("dwz")
+    if tool is None:
+        pytest.skip("dwz is not installed")
+    reduced, sibling, shared = (tmp_path / name for name in ("reduced", "sibling", "shared"))
+    shutil.copy(program, reduced)
+    shutil.copy(program, sibling)
+    tool_output(tool, "-m", str(shared), str(reduced), str(sibling))
+    server.files[f"/buildid/{build_id_of(shared).hex()}/debuginfo"] = shared.read_bytes()
+    shared.unlink()
+    assert_agrees(agreement(program, reduced, SearchPaths((), debuginfod_urls=(server.url,))))
