@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from profiler.model.arrays import BoolColumn, Int32Column, UInt64Column
+from profiler.model.arrays import BoolColumn, Int32Column, Int64Column, UInt64Column
 from profiler.model.symbols import NameSource
 from symbolize.dwarf.function_names import DieName
 from symbolize.dwarf.inline_chains import InlineChains
@@ -83,7 +83,7 @@ def add_answers(known: SourceMap, units: Sequence[UnitAnswers], names: Mapping[i
     answers, nodes = [known.answers], [known.nodes]
     node_count = len(known.nodes.parent)
     for unit in units:
-        files = tables.files(unit.file_names)
+        files = tables.files(unit.file_names, _used_files(unit))
         node = np.full(len(unit.addresses), NOBODY, np.int32)
         if unit.chains is not None:
             found = unit.chains.node_of
@@ -115,9 +115,13 @@ class _Tables:
     def _string(self, text: str) -> int:
         return self.strings.setdefault(text, len(self.strings))
 
-    def files(self, names: Sequence[str]) -> Int32Column:
-        """String row by file number; the last element stands for "no file", so that index -1 finds it."""
-        return np.array([*(self._string(name) for name in names), NO_FILE], np.int32)
+    def files(self, names: Sequence[str], used: Iterable[int]) -> Int32Column:
+        """String row by file number, of those that are ``used``; the last element stands for "no file", so that index -1
+        finds it."""
+        rows = np.full(len(names) + 1, NO_FILE, np.int32)
+        for number in used:
+            rows[number] = self._string(names[number])
+        return rows
 
     def name(self, name: DieName) -> int:
         if name.source == NameSource.UNRESOLVED:
@@ -145,13 +149,26 @@ def _unit_nodes(
     )
 
 
+def _used_files(unit: UnitAnswers) -> list[int]:
+    """Numbers of the files in which the addresses and the calls around them are, ascending; a unit may name thousands."""
+    used = {file for file, _, _ in unit.chains.call} if unit.chains is not None else set()
+    if unit.lines is not None and len(unit.lines.address):
+        used.update(unit.lines.file[np.maximum(_line_rows(unit.lines, unit.addresses), 0)].tolist())
+    return sorted(number for number in used if 0 <= number < len(unit.file_names))
+
+
+def _line_rows(lines: LineTable, addresses: UInt64Column) -> Int64Column:
+    """The row that holds for each address, -1 before the first one."""
+    return np.searchsorted(lines.address, addresses, side="right") - 1
+
+
 def _places(unit: UnitAnswers, files: Int32Column) -> tuple[Int32Column, Int32Column, Int32Column]:
     """(file, line, column) of the unit's addresses."""
     count = len(unit.addresses)
     if unit.lines is None or not len(unit.lines.address):
         return np.full(count, NO_FILE, np.int32), np.zeros(count, np.int32), np.zeros(count, np.int32)
     lines = unit.lines
-    row = np.searchsorted(lines.address, unit.addresses, side="right") - 1
+    row = _line_rows(lines, unit.addresses)
     file = np.where(row >= 0, lines.file[row], np.int32(NO_FILE))
     is_known = file != NO_FILE
     zero = np.int32(0)
