@@ -15,7 +15,7 @@ from profiler.model.event import Event
 from profiler.model.run import CaptureInfo
 from profiler.model.sample_table import StackState
 
-_LINE = re.compile(r"^\s*(?P<stack>\S.*?)\s+(?P<whole>\d{1,18})(?:\.(?P<fraction>\d{0,18}))?\s*$")
+_WEIGHT = re.compile(r"(?P<whole>\d{1,18})(?:\.(?P<fraction>\d{0,18}))?")
 # What flame graph tools append to a frame: kernel, generated code, inlined, tail-called.
 _ANNOTATION = re.compile(r"_\[([kjiw])\]$")
 _DSO_OF_ANNOTATION = {"k": "[kernel.kallsyms]", "j": "//anon"}
@@ -27,7 +27,7 @@ _SNIFFED_SHARE = 0.8
 def is_folded(head: bytes) -> bool:
     """Whether a file that begins with ``head`` (some thousand bytes) holds folded stacks."""
     lines = [line for line in first_lines(head)[:-1] or first_lines(head) if _is_stack_line(line)]
-    readable = [line for line in lines if _LINE.match(line)]
+    readable = [line for line in lines if _split(line) is not None]
     return any(";" in line for line in readable) and len(readable) >= _SNIFFED_SHARE * len(lines)
 
 
@@ -45,6 +45,13 @@ def read_folded(stream: BinaryIO, name: str, info: CaptureInfo) -> Capture:
     return text.capture(name, info)
 
 
+def _split(line: str) -> tuple[str, re.Match[str]] | None:
+    """(stack, weight) of a line, ``None`` when it does not end with a weight."""
+    parts = line.rsplit(None, 1)
+    weight = _WEIGHT.fullmatch(parts[1]) if len(parts) == 2 else None
+    return (parts[0].strip(), weight) if weight is not None else None
+
+
 def _is_stack_line(line: str) -> bool:
     return bool(line) and not line.isspace() and not line.startswith("# ") and line.rstrip() != "#"
 
@@ -60,17 +67,18 @@ class _Reader:
     most_digits: int = 0
 
     def line(self, line: str) -> None:
-        match = _LINE.match(line)
-        if match is None:
+        parts = _split(line)
+        if parts is None:
             self.unreadable += 1
             self.first_unreadable = self.first_unreadable or line.strip()
             return
-        fraction = (match["fraction"] or "").rstrip("0")
+        stack, weight = parts
+        fraction = (weight["fraction"] or "").rstrip("0")
         self.most_digits = max(self.most_digits, len(fraction))
-        frames = [self.tables.frame(_frame(part)) for part in match["stack"].split(";") if part.strip()]
+        frames = [self.tables.frame(_frame(part)) for part in stack.split(";") if part.strip()]
         if frames:
             by_digits = self.totals.setdefault(self.tables.stack(frames), {})
-            by_digits[len(fraction)] = by_digits.get(len(fraction), 0) + int(match["whole"] + fraction)
+            by_digits[len(fraction)] = by_digits.get(len(fraction), 0) + int(weight["whole"] + fraction)
 
     def capture(self, name: str, info: CaptureInfo) -> Capture:
         if not self.totals:

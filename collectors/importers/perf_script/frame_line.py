@@ -8,11 +8,10 @@ from typing import NamedTuple
 _UNKNOWN = "[unknown]"
 _INLINED = "inlined"
 _FRAME = re.compile(r"^\s*(?:0x)?([0-9a-fA-F]{1,16})(?:\s+(\S.*)|\s*)$")
-_NAMED_PLACE = re.compile(r"^\s+(\S.*\S\s+\(.*\))\s*$")
 _SYMBOL_OFFSET = re.compile(r"\+0x[0-9a-f]+$")
 _SOURCE = re.compile(r"^\s+\S.*(?::(?:\d+|\?)(?: \(discriminator \d+\))?|\[[0-9a-f]+\])(?P<inlined> \(inlined\))?\s*$")
 # The place of a sample without a call stack, behind other fields: perf aligns its address to sixteen columns.
-_ALIGNED_ADDRESS = re.compile(r"(?<!\S) *([0-9a-f]{1,16})(?= +\S)")
+_ALIGNED_ADDRESS = re.compile(r"(?<!\S) {0,15}([0-9a-f]{1,16})(?= {1,8}\S)")
 _ADDRESS_COLUMNS = 16
 
 
@@ -40,8 +39,9 @@ def parse_frame(line: str) -> FrameText | SourceLine | None:
     source = _SOURCE.match(line)
     if source:
         return SourceLine(source["inlined"] is not None)
-    named = _NAMED_PLACE.match(line)
-    return _frame(-1, named[1]) if named else None
+    place = line.strip()
+    is_named = line[:1].isspace() and bool(split_dso(place)[1]) and bool(split_dso(place)[0])
+    return _frame(-1, place) if is_named else None
 
 
 def parse_place(rest: str) -> FrameText | None:
