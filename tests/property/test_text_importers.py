@@ -21,8 +21,8 @@ INFO = CaptureInfo(RunIdentity("file", "x", 0, RunMode.IMPORTED))
 Reader = Callable[[BinaryIO, str, CaptureInfo], Capture]
 PIECES = (
     "\n", "\n\n", "\t", " ", "      ", "x", "12", "7/8", "[003]", "1.5:", "99999999999999999999", "cycles:", "cpu-clock:u:",
-    "#", "# cmdline : a 'b", "(", ")", "(/x/prog)", "(inlined)", "([kernel.kallsyms])", "deadbeefdeadbeef", "main+0x1f", "[unknown]",
-    "a.c:12", "PERF_RECORD_MMAP2", "\r", "\0", ";", "a;b", "0.25", "_ZN3fooE", "a::b->c::d", "\ufeff", "é",
+    "#", "# cmdline : a 'b", "(", ")", "(/x/prog)", "(inlined)", "([kernel.kallsyms])", "deadbeefdeadbeef", "main+0x1f",
+    "[unknown]", "a.c:12", "PERF_RECORD_MMAP2", "\r", "\0", ";", "a;b", "0.25", "_ZN3fooE", "a::b->c::d", "\ufeff", "é",
 )  # fmt: skip
 N = 50_000
 
