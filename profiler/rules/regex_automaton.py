@@ -154,15 +154,24 @@ class SearchAutomaton:
                 self._parts.moves[leave].append((ALPHABET, leave))
 
 
-def finds_all_of(covering: Sequence[RegexTree], covered: RegexTree) -> bool:
-    """Whether every text, but the empty one, in which ``covered`` is found has one of ``covering`` in it.
-
-    False also where that is not provable.
-    """
+def search_automaton(trees: Sequence[RegexTree], *, unknown_holds: bool) -> SearchAutomaton | None:
+    """None where it would be too large."""
     try:
-        return _is_covered(
-            SearchAutomaton([covered], unknown_holds=True), SearchAutomaton(tuple(covering), unknown_holds=False)
-        )
+        return SearchAutomaton(trees, unknown_holds=unknown_holds)
+    except (TooLarge, RecursionError):
+        return None
+
+
+def finds_all_of(covering: SearchAutomaton | None, covered: RegexTree) -> bool:
+    """Whether every text, but the empty one, in which ``covered`` is found has one of what ``covering`` finds in it.
+
+    ``covering`` is made with ``unknown_holds=False``.  False also where that is not provable.
+    """
+    automaton = search_automaton([covered], unknown_holds=True) if covering is not None else None
+    if covering is None or automaton is None:
+        return False
+    try:
+        return _is_covered(automaton, covering)
     except TooLarge:
         return False
 

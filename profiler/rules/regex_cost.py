@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 
 from profiler.rules.regex_tree import Choice, RegexTree, Repeat, Row, Symbols
 
+_MOST_POSITIONS = 800
 _MOST_STATES = 120
+_MOST_STEPS = 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,8 @@ class _Positions:
 
     def add(self, tree: RegexTree) -> _Part:
         if isinstance(tree, Symbols):
+            if len(self.characters) >= _MOST_POSITIONS:
+                raise _TooLarge
             self.characters.append(tree.characters)
             state = len(self.characters) - 1
             return _Part((state,), (state,), False)
@@ -52,6 +56,7 @@ class _Positions:
     def _add_row(self, tree: Row) -> _Part:
         whole = _Part((), (), True)
         for part in map(self.add, tree.parts):
+            self._check_size(whole.last, part.first)
             self.steps.update((last, first) for last in whole.last for first in part.first)
             whole = _Part(
                 whole.first + part.first if whole.is_nullable else whole.first,
@@ -60,19 +65,31 @@ class _Positions:
             )
         return whole
 
+    def _check_size(self, last: tuple[int, ...], first: tuple[int, ...]) -> None:
+        if len(self.steps) + len(last) * len(first) > _MOST_STEPS:
+            raise _TooLarge
+
     def _add_repeat(self, tree: Repeat) -> _Part:
         part = self.add(tree.part)
+        self._check_size(part.last, part.first)
         if tree.most is None or (tree.most > 1 and isinstance(tree.part, Symbols)):
             self.steps.update((last, first) for last in part.last for first in part.first)
             self.has_empty_turns |= part.is_nullable and _has_loop(tree.part)
         return _Part(part.first, part.last, part.is_nullable or tree.least == 0)
 
 
+class _TooLarge(Exception):
+    pass
+
+
 def is_explosive(tree: RegexTree) -> bool:
-    """Whether a text exists whose prefixes the pattern can read in exponentially many ways.  Patterns with more loops than
-    can be looked at count as harmless."""
+    """Whether a text exists whose prefixes the pattern can read in exponentially many ways.  Patterns that are too large to
+    be looked at count as harmless."""
     positions = _Positions()
-    positions.add(tree)
+    try:
+        positions.add(tree)
+    except (_TooLarge, RecursionError):
+        return False
     if positions.has_empty_turns:
         return True
     following: dict[int, list[int]] = {}

@@ -74,10 +74,16 @@ def parse_regex(pattern: str) -> RegexTree:
     """The tree of a pattern that ``re.compile`` accepts."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        parsed = _parser.parse(pattern)
+        try:
+            parsed = _parser.parse(pattern)
+        except RecursionError:  # deeper on the stack than when it was compiled
+            return Unknown(is_empty=False)
     if parsed.state.flags & (re.IGNORECASE | re.MULTILINE | re.DOTALL | re.ASCII | re.VERBOSE):
         return Unknown(is_empty=False)
-    return _row(parsed)
+    try:
+        return _row(parsed)
+    except RecursionError:
+        return Unknown(is_empty=False)
 
 
 def alternatives(pattern: str) -> tuple[str, ...]:

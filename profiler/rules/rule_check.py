@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 from profiler.model.category import Rule, RuleSet
 from profiler.model.rule_finding import FindingKind, NamedPlace, RuleFinding, RuleUse
-from profiler.rules.regex_examples import example_texts
+from profiler.rules.regex_examples import NoExamples, example_texts
 from profiler.rules.regex_tree import parse_regex
 from profiler.rules.rule_order import PatternProofs, parts_of, unreachable_rules
 from profiler.rules.rule_trial import matches_place, overlapping_rules
@@ -76,7 +76,10 @@ def _never_matching(rule: Rule, key_of_name: KeyOfName) -> list[RuleFinding]:
 
 def _no_function(part: str, key_of_name: KeyOfName, searches_traits: bool) -> str:
     """Why the pattern is in no canonical name; "" when it may be in one."""
-    examples = _examples(part)
+    try:
+        examples = _examples(part)
+    except NoExamples:
+        return ""
     if not examples:
         return "" if _has_condition(part) else "no text has this"
     for name in examples:
@@ -88,7 +91,10 @@ def _no_function(part: str, key_of_name: KeyOfName, searches_traits: bool) -> st
 
 
 def _no_dso(part: str) -> str:
-    examples = [text for text in example_texts(parse_regex(part)) if re.search(part, text)]
+    try:
+        examples = [text for text in example_texts(parse_regex(part)) if re.search(part, text)]
+    except NoExamples:
+        return ""
     if not examples:
         return "" if _has_condition(part) else "no text has this"
     if any(re.search(part, name.rpartition("/")[2]) for name in examples):

@@ -10,8 +10,8 @@ from itertools import islice
 from profiler.model.category import Rule, RuleSet
 from profiler.model.rule_finding import FindingKind, RuleFinding
 from profiler.model.rule_pattern import RulePattern
-from profiler.rules.regex_automaton import finds_all_of
-from profiler.rules.regex_examples import example_texts
+from profiler.rules.regex_automaton import SearchAutomaton, finds_all_of, search_automaton
+from profiler.rules.regex_examples import NoExamples, example_texts
 from profiler.rules.regex_tree import RegexTree, alternatives, parse_regex
 
 _OTHER_KEYS = ("file", "dso", "under")
@@ -23,6 +23,7 @@ class PatternProofs:
     """Trees and proofs, made once."""
 
     _trees: dict[str, RegexTree] = field(default_factory=dict)
+    _automata: dict[tuple[str, ...], SearchAutomaton | None] = field(default_factory=dict)
     _covers: dict[tuple[str, str], bool] = field(default_factory=dict)
 
     def covers(self, covering: RulePattern, covered: RulePattern) -> bool:
@@ -37,16 +38,30 @@ class PatternProofs:
     def finds_all(self, covering: Sequence[RulePattern], part: str) -> bool:
         """Whether one of ``covering`` is found wherever ``part`` is.  Most pairs are told apart by an example."""
         tree = self._tree(part)
-        for text in islice(example_texts(tree), _EXAMPLES_TRIED):
+        for text in islice(_examples(tree), _EXAMPLES_TRIED):
             for name in (text, f"{text}zq", f"zq{text}", f"{text}::zq"):
                 if name and re.search(part, name) and not any(pattern.search(name) for pattern in covering):
                     return False
-        return finds_all_of([self._tree(text) for pattern in covering for text in parts_of(pattern)], tree)
+        return finds_all_of(self._automaton(covering), tree)
+
+    def _automaton(self, patterns: Sequence[RulePattern]) -> SearchAutomaton | None:
+        texts = tuple(pattern.text for pattern in patterns)
+        if texts not in self._automata:
+            trees = [self._tree(part) for pattern in patterns for part in parts_of(pattern)]
+            self._automata[texts] = search_automaton(trees, unknown_holds=False)
+        return self._automata[texts]
 
     def _tree(self, part: str) -> RegexTree:
         if part not in self._trees:
             self._trees[part] = parse_regex(part)
         return self._trees[part]
+
+
+def _examples(tree: RegexTree) -> tuple[str, ...]:
+    try:
+        return example_texts(tree)
+    except NoExamples:
+        return ()
 
 
 def parts_of(pattern: RulePattern) -> tuple[str, ...]:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from profiler.errors import UsageError
 from profiler.model.category import RuleSet
 from profiler.model.costs import OtherFunction
 from profiler.model.rule_finding import FindingKind, NamedPlace, RuleFinding, RuleUse
@@ -190,3 +193,38 @@ def test_known_names_are_many_and_canonical() -> None:
     assert {place.key for place in places} >= {"sha2::sha256::x86::digest_blocks", "_rjem_sdallocx", "runtime.mallocgc"}
     assert NamedPlace("handle_mm_fault", "", "", "[kernel]") in places
     assert all(key_of_name(place.key)[0] == place.key for place in places)
+
+
+@given(st.lists(st.text(alphabet="ab:<>()[]{}|*+?^$.\\@ 1,-", max_size=12), min_size=1, max_size=3))
+def test_any_pattern_is_checked_without_an_accident(patterns: list[str]) -> None:
+    tables = "".join(f"[[rule]]\ncategory = 'c{n}'\nfunction = '{pattern}'\n" for n, pattern in enumerate(patterns))
+    try:
+        rule_set = rules(tables)
+    except UsageError:
+        return
+    for finding in check_rules(rule_set, ["r.toml"], key_of_name, PLACES):
+        assert "\n" not in finding.message
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "((a{1000}){1000}){1000}",
+        "a{65000}",
+        "(" * 90 + "a" + ")" * 90,
+        "|".join(f"name{n}" for n in range(3000)),
+        f"({'|'.join(f'name{n}' for n in range(3000))})*",
+        "(?:" * 90 + "a" + ")*" * 90,
+        "[^a]{500}" * 10,
+    ],
+    ids=lambda pattern: pattern[:20],
+)
+def test_huge_patterns(pattern: str) -> None:
+    """Refused, or checked with bounded time and memory."""
+    text = two({"category": "a", "function": pattern}, {"category": "b", "function": f"^{pattern}"})
+    try:
+        rule_set = rules(text)
+    except UsageError as error:
+        assert "exponential time" in str(error)  # noqa: PT017
+        return
+    assert len(check_rules(rule_set, ["r.toml"], key_of_name, PLACES)) < 10
