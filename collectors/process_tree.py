@@ -13,7 +13,7 @@ from pathlib import Path
 
 from profiler.errors import CaptureError
 
-POLL_S = 0.05
+POLL_S = 0.02
 _TERMINATE_GRACE_S = 2.0
 _SESSION_FIELD = 3  # of /proc/PID/stat, counted from the state behind the name
 
@@ -32,7 +32,8 @@ class TreeCommand:
 @dataclass(frozen=True, slots=True)
 class TreeUsage:
     """``cpu_ns``: user and system time of the command and of all descendants that were waited for.  ``peak_bytes``: the largest
-    memory that all its processes had at one time, looked at every ``POLL_S``; pages that they share count once."""
+    memory that all its processes had at one time, looked at every ``POLL_S``; pages that they share count once; 0 for a command
+    that ended before the first look."""
 
     exit_code: int
     wall_ns: int
@@ -75,8 +76,8 @@ def run_tree(command: TreeCommand) -> TreeUsage:
         exit_code=process.returncode,
         wall_ns=time.monotonic_ns() - started_ns,
         cpu_ns=round((usage.ru_utime + usage.ru_stime) * 1e9),
-        # A command that ends between two looks has at least the peak of its largest process.
-        peak_bytes=max(peak_bytes, usage.ru_maxrss * 1024),
+        # Not the kernel's maximum: that holds the memory of slotscope, from between the fork and the exec.
+        peak_bytes=peak_bytes,
         timed_out=timed_out,
     )
 
@@ -96,12 +97,21 @@ def _watch(pid: int, timeout_s: float) -> tuple[int, bool]:
 
 
 def session_bytes(session: int) -> int:
-    """Memory of all processes of a session, in which every shared page counts once over its sharers."""
+    """Memory of all processes of a session, in which every shared page counts once over its sharers.  What is still a copy of
+    slotscope, before its exec, does not count."""
+    own = _command_line("self")
     total = 0
     for entry in os.scandir("/proc"):
-        if entry.name.isdigit() and _session_of(entry.name) == session:
+        if entry.name.isdigit() and _session_of(entry.name) == session and _command_line(entry.name) != own:
             total += _proportional_bytes(entry.name)
     return total
+
+
+def _command_line(pid: str) -> bytes:
+    try:
+        return Path("/proc", pid, "cmdline").read_bytes()
+    except OSError:
+        return b""
 
 
 def _session_of(pid: str) -> int:
