@@ -36,7 +36,7 @@ def test_mistakes_are_exit_code_1_and_stand_with_their_lines(file: Path, capsys:
     file.write_text(MISTAKEN)
     assert main(["rules", "check", "mine.toml"]) == 1
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("mine: 27 rules, ")
+    assert lines[0].startswith("mine: ")
     assert lines[0].endswith(": 2 mistakes")
     assert lines[1] == "mine.toml:7: unreachable: mine.toml:3 takes all that it matches"
     assert lines[2].startswith("mine.toml:11: never matches: function 'std::vector<int>': no canonical name has this: ")
