@@ -115,11 +115,14 @@ class FeatureReader:
 
 
 def parse_features(name: str, contents: Mapping[int, FeatureContent]) -> Features:
-    """All features that slotscope uses; unknown ones are passed over.  ``name``: the file, for messages."""
+    """All features that slotscope uses; unknown ones are passed over.  ``name``: the file, for messages.
+
+    An empty section says nothing: old perfs left one where they could not find something out, as the CPU's name on ARM.
+    """
 
     def reader(bit: int) -> FeatureReader | None:
         content = contents.get(bit)
-        return None if content is None else FeatureReader(content.data, name, content.offset)
+        return FeatureReader(content.data, name, content.offset) if content and content.data else None
 
     def text(bit: int) -> str:
         cursor = reader(bit)

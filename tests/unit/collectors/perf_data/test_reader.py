@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collectors.perf_data import byte_source, reader
+from collectors.perf_data.features import Features
 from collectors.perf_data.reader import Recording, open_recording
 from profiler.errors import FormatError
 from support import perf_data_writer as writer
@@ -57,6 +58,14 @@ def test_features() -> None:
         ("/bin/prog", bytes(range(20)), False),
         ("[kernel.kallsyms]", b"k" * 16, True),
     ]
+
+
+def test_empty_features_say_nothing() -> None:
+    """As perf 3.14 on ARM leaves the CPU's name."""
+    content = small_recording()
+    content.features = dict.fromkeys(HOST_FEATURES, b"") | {4: HOST_FEATURES[4]}
+    features = opened(content.build()).features
+    assert features == Features(osrelease="6.1.0")
 
 
 def test_event_names_come_from_the_descriptions_by_id() -> None:
