@@ -87,6 +87,23 @@ def _modes(raw: UInt64Column, start: Int64Column, markers: Int64Column) -> UInt8
     return np.where(is_governed, marker_mode[governing], mode).astype(np.uint8)
 
 
+def _is_high_below_user(lists: AddressLists) -> BoolColumn:
+    """Addresses of the kernel's half that would have called user code: what a broken frame-pointer chain took for a return
+    address, such as a negative number."""
+    is_high = lists.addresses >= _KERNEL_HALF
+    calls_user = is_high[:-1] & ~is_high[1:]
+    ends = lists.start[1:-1]
+    calls_user[ends[(ends > 0) & (ends < len(is_high))] - 1] = False
+    if not calls_user.any():
+        return np.zeros(len(is_high), np.bool_)
+    row = np.repeat(np.arange(len(lists.start) - 1), np.diff(lists.start))
+    innermost_user = np.full(len(lists.start) - 1, -1, np.int64)
+    user = np.flatnonzero(~is_high)
+    innermost_user[row[user]] = user  # the last assignment stays
+    found: BoolColumn = is_high & (np.arange(len(is_high)) < innermost_user[row])
+    return found
+
+
 class AddressResolver:
     """Frame codes of runtime addresses; each distinct (address space, address) is resolved once."""
 
@@ -125,6 +142,7 @@ class AddressResolver:
             return self._by_mode(lists, space)
         local = (space - (generation << _GENERATION_BITS)).astype(np.uint64) << _ADDRESS_BITS
         is_odd = lists.addresses - _ADDRESS_LIMIT < _KERNEL_START - _ADDRESS_LIMIT
+        is_odd |= _is_high_below_user(lists)
         if is_odd.any() or (not lists.addresses.all() and not local.all()):
             return self._with_odd(lists, space, is_odd | (lists.addresses == 0))
         # Space and address share a key; kernel addresses have all of the space's bits set already.

@@ -53,7 +53,7 @@ MAX_PRINTED_FRAMES = 127
 
 # Where perf and slotscope say different things, and how often: what perf gets wrong, or does not do.
 EXPLAINED: dict[str, Counter[str]] = {
-    "perf.data.callgraph-3.4": Counter({"garbage in the kernel's half": 1, "perf prints 127 frames": 2}),
+    "perf.data.callgraph-3.4": Counter({"perf prints 127 frames": 2}),
     "perf.data.systemwide.5-3.4": Counter({"tid 0 of an exiting process": 1}),
     "perf.data.throttle-3.8": Counter({"tid 0 of an exiting process": 1}),
     f"{PERFPARSER}/contentsize.data": Counter({"perf unwound less": 63}),
@@ -236,9 +236,6 @@ def explanation(mine: PrintedSample, theirs: PrintedSample, is_unwound: bool) ->
         theirs = replace(theirs, frames=theirs.frames[:-1])
     if len(theirs.frames) == MAX_PRINTED_FRAMES and mine.frames[:MAX_PRINTED_FRAMES] == theirs.frames:
         return "perf prints 127 frames"
-    differing = [(a, b) for a, b in zip(mine.frames, theirs.frames, strict=False) if a != b]
-    if differing and len(mine.frames) == len(theirs.frames) and all(a[1] == b[1] and a[0] == "[kernel]" for a, b in differing):
-        return "garbage in the kernel's half"
     if mine.frames[: len(theirs.frames)] == theirs.frames:
         return "perf unwound less" if is_unwound else ""
     # Which of the two is right for these, the test of whole stacks below tells.

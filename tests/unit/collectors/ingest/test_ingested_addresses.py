@@ -36,6 +36,27 @@ def test_kernel_and_user_part_with_their_exact_frames() -> None:
     assert symbols[0x2100] == -1
 
 
+def test_user_code_has_no_callers_in_the_kernel() -> None:
+    """Broken frame-pointer chains take any number for a return address."""
+    content = program()
+    garbage = 0xFFFFFFFC75A6F1C2
+    content.sample(Sample(time=1, chain=(KERNEL, KERNEL_CODE)))
+    content.sample(Sample(time=2, chain=(USER, 0x400100, garbage, 0x400200, garbage, KERNEL_CODE)))
+    content.sample(Sample(time=3, chain=(KERNEL, KERNEL_CODE, USER, 0x400100)))
+    capture = ingested(content)
+    assert [stack_of(capture, row) for row in range(3)] == [
+        [("[kernel]", KERNEL_CODE, False)],
+        [
+            ("prog", 0x2100, False),
+            ("[unknown]", garbage, True),
+            ("prog", 0x2200, True),
+            ("[unknown]", garbage, True),
+            ("[unknown]", KERNEL_CODE, True),
+        ],
+        [("[kernel]", KERNEL_CODE, False), ("prog", 0x2100, False)],
+    ]
+
+
 def test_modules_by_mapping_and_by_symbol_table() -> None:
     content = program()
     content.mmap(-1, MODULE_CODE, 0x1000, 0, b"/lib/modules/6.1/kernel/drivers/net/virtio-net.ko", misc=1)
