@@ -14,7 +14,7 @@ from _pytest.mark import ParameterSet
 from profiler.model.arrays import UInt64Column
 from profiler.model.dso import Dso, DsoKind
 from support import symbol_programs
-from support.symbol_oracle import compare, symbolized, text_addresses
+from support.symbol_oracle import UNKNOWN, compare, llvm_chains, symbolized, text_addresses
 from symbolize.elf.image import parse_image
 from symbolize.locate import Locator
 from symbolize.symbolizer import Symbolizer
@@ -78,10 +78,12 @@ def need(tool: str) -> None:
 
 
 def described_addresses(program: Path) -> UInt64Column:
-    """2,400 addresses of .text that lie in units with debug information: not in a static C library without it."""
+    """2,400 addresses of .text that llvm-symbolizer or slotscope knows a file of: not in a static C library without debug
+    information."""
     addresses = text_addresses(program, 60_000, seed=11)
-    known = symbolized(program, addresses).has_debug_info.astype(np.bool_)
-    chosen = addresses[known]
+    chains = llvm_chains(program, addresses)
+    known = np.array([any(frame.file not in (UNKNOWN, "") for frame in chain) for chain in chains], np.bool_)
+    chosen = addresses[known | symbolized(program, addresses).has_debug_info.astype(np.bool_)]
     return chosen[:: max(1, len(chosen) // 2400)]
 
 
