@@ -15,7 +15,8 @@ from profiler.model.event import Event
 from profiler.model.run import CaptureInfo
 from profiler.model.sample_table import StackState
 
-_WEIGHT = re.compile(r"(?P<whole>\d{1,18})(?:\.(?P<fraction>\d{0,18}))?")
+_WEIGHT = re.compile(r"(?P<whole>\d{1,18})(?:\.(?P<fraction>\d{0,100}))?")
+_ANOTHER_WEIGHT = re.compile(r"\s\d+(\.\d*)?$")
 # What flame graph tools append to a frame: kernel, generated code, inlined, tail-called.
 _ANNOTATION = re.compile(r"_\[([kjiw])\]$")
 _DSO_OF_ANNOTATION = {"k": "[kernel.kallsyms]", "j": "//anon"}
@@ -35,7 +36,7 @@ def read_folded(stream: BinaryIO, name: str, info: CaptureInfo) -> Capture:
     """The capture of folded stacks: one sample for each distinct stack, with the sum of its weights.
 
     Weights with fractions are kept exactly, as whole numbers of a unit that says its size.  There are neither times nor
-    threads.  ``FormatError`` when no line is a folded stack, or fractions are too long to be kept.
+    threads.  ``FormatError`` when no line is a folded stack, fractions are too long to be kept, or every line has two weights.
     """
     text = _Reader()
     for lines in line_blocks(stream):
@@ -58,13 +59,16 @@ def _is_stack_line(line: str) -> bool:
 
 @dataclass(slots=True)
 class _Reader:
-    """``totals``: by row of the stack table and number of decimals, the sum of weights without their point."""
+    """``totals``: by row of the stack table and number of decimals, the sum of weights without their point.
+    ``with_two_weights``: lines as differential flame graphs have them, ``with_one_weight``: the other readable ones."""
 
     tables: TextTables = field(default_factory=TextTables)
     totals: dict[int, dict[int, int]] = field(default_factory=dict)
     unreadable: int = 0
     first_unreadable: str = ""
     most_digits: int = 0
+    with_two_weights: int = 0
+    with_one_weight: int = 0
 
     def line(self, line: str) -> None:
         parts = _split(line)
@@ -73,6 +77,9 @@ class _Reader:
             self.first_unreadable = self.first_unreadable or line.strip()
             return
         stack, weight = parts
+        has_two = _ANOTHER_WEIGHT.search(stack) is not None
+        self.with_two_weights += has_two
+        self.with_one_weight += not has_two
         fraction = (weight["fraction"] or "").rstrip("0")
         self.most_digits = max(self.most_digits, len(fraction))
         frames = [self.tables.frame(_frame(part)) for part in stack.split(";") if part.strip()]
@@ -83,6 +90,8 @@ class _Reader:
     def capture(self, name: str, info: CaptureInfo) -> Capture:
         if not self.totals:
             raise FormatError(name, 'no line is a folded stack ("outermost;...;innermost weight")')
+        if self.with_two_weights > 1 and not self.with_one_weight:
+            raise FormatError(name, "two weights on every line, of two profiles: keep one of them")
         if self.most_digits > _MOST_DIGITS:
             raise FormatError(name, f"weights with {self.most_digits} decimals, {_MOST_DIGITS} can be kept: round them")
         thread = self.tables.thread(-1, -1, "")

@@ -77,5 +77,11 @@ def test_other_text_is_refused(text: str) -> None:
 def test_weights_too_large_or_too_fine_are_refused() -> None:
     with pytest.raises(FormatError, match="too large"):
         read("a;b 999999999999999999\n" * 5)
-    with pytest.raises(FormatError, match="10 decimals"):
-        read("a;b 0.0123456789\n")
+    for digits in (10, 19, 40):
+        with pytest.raises(FormatError, match=f"{digits} decimals"):
+            read(f"a;c 1\na;b 0.{'1' * digits}\n")
+
+
+def test_differences_of_two_profiles_are_refused() -> None:
+    with pytest.raises(FormatError, match="two weights on every line"):
+        read("a;b 6 4\na;c 0 12\na;d 1.5 2\n")
