@@ -1,14 +1,12 @@
-"""`perf record` attached to one waiting process: the argument list, the start, the end, and what its failures mean.
+"""`perf record` attached to a waiting or a running process: the argument list, the start, the end, and what its failures mean.
 
-perf is told over a pipe when to begin (``--control``, perf 5.10 or later), so that nothing before the program is recorded,
-and it is never the program's parent, so that the program's resource usage is its own.
+perf is never the program's parent, so that the program's resource usage is its own.
 """
 
 from __future__ import annotations
 
 import os
 import re
-import select
 import shutil
 import signal
 import subprocess
@@ -18,10 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from collectors.perf_control import ACKNOWLEDGE_S, ControlDescriptors, perf_not_runnable, start_controlled
 from profiler.errors import CaptureError
 from profiler.model.run import PerfSettings
 
-ACKNOWLEDGE_S = 10.0
 FINISH_ALONE_S = 3.0
 FINISH_ASKED_S = 120.0
 _PARANOID = Path("/proc/sys/kernel/perf_event_paranoid")
@@ -30,14 +28,6 @@ _DUMP_BUFFER = "4M"
 _ROUTINE_MESSAGE = re.compile(
     r"\[ perf record: (Woken up|Captured and wrote)|^Events (en|dis)abled|^Couldn't synthesize|^Lowering default frequency rate"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class ControlDescriptors:
-    """perf's ends of the two control pipes."""
-
-    commands: int
-    acknowledgements: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,21 +40,22 @@ class PerfEnd:
 
 
 def perf_arguments(
-    settings: PerfSettings, pid: int, output: Path, control: ControlDescriptors, large_buffers: bool
+    settings: PerfSettings, pids: Sequence[int], output: Path, control: ControlDescriptors, large_buffers: bool
 ) -> list[str]:
-    """The argument list for recording ``pid`` and its future threads and children.
+    """The argument list for recording processes and their future threads and children.
 
     ``-N`` keeps perf from copying binaries into its cache, ``-D -1`` starts with events disabled.  ``large_buffers``: may lock
     more memory than an ordinary user (used for stack dumps only).
     """
     rate = ["-c", str(settings.period)] if settings.period else ["-F", str(settings.frequency_hz)]
-    arguments = ["perf", "record", "-N", "-e", settings.event, *rate, "-o", str(output), "-p", str(pid)]
+    arguments = ["perf", "record", "-N", "-e", settings.event, *rate, "-o", str(output)]
+    arguments += ["-p", ",".join(map(str, pids))]
     if settings.call_graph == "dwarf":
         arguments += ["--call-graph", f"dwarf,{settings.dump_bytes}"]
         arguments += ["-m", _DUMP_BUFFER] if large_buffers else []
     elif settings.call_graph != "none":
         arguments += ["--call-graph", settings.call_graph]
-    return [*arguments, "-D", "-1", "--control", f"fd:{control.commands},{control.acknowledgements}"]
+    return [*arguments, "-D", "-1", *control.option]
 
 
 class PerfRecorder:
@@ -75,18 +66,23 @@ class PerfRecorder:
         self._process = process
         self._messages = messages
         self._control = control
+        self._was_asked = False
+
+    def stop(self) -> None:
+        """Ends the recording of processes that go on running; ``finish`` waits for the file."""
+        self._was_asked = True
+        self._process.send_signal(signal.SIGINT)
 
     def finish(self) -> PerfEnd:
-        """Waits for perf to write the file out, the program having ended.
+        """Waits for perf to write the file out, the program having ended or ``stop`` having been called.
 
         perf ends with the last process it follows; when the program left one behind, perf is asked to stop.
         """
         try:
-            self._process.wait(FINISH_ALONE_S)
-            asked = False
+            self._process.wait(0 if self._was_asked else FINISH_ALONE_S)
         except subprocess.TimeoutExpired:
-            asked = True
-            self._process.send_signal(signal.SIGINT)
+            if not self._was_asked:
+                self.stop()
         try:
             status = self._process.wait(FINISH_ASKED_S)
         except subprocess.TimeoutExpired:
@@ -94,7 +90,7 @@ class PerfRecorder:
             return PerfEnd(f"perf did not finish its file within {FINISH_ASKED_S:.0f} s", ())
         lines = self._close()
         messages = tuple(line for line in lines if not _ROUTINE_MESSAGE.search(line))
-        if status == 0 or (asked and status == -signal.SIGINT):
+        if status == 0 or (self._was_asked and status == -signal.SIGINT):
             return PerfEnd("", messages)
         return PerfEnd(f"perf ended with status {status}: {messages[-1] if messages else 'no message'}", messages)
 
@@ -114,66 +110,25 @@ class PerfRecorder:
         return [line.strip() for line in text.splitlines() if line.strip()]
 
 
-def start_recording(settings: PerfSettings, pid: int, output: Path) -> PerfRecorder:
-    """perf attached to ``pid``, recording into ``output``; returns when its events are enabled.
+def start_recording(settings: PerfSettings, pid: int, output: Path, also: Sequence[int] = ()) -> PerfRecorder:
+    """perf attached to ``pid``, recording into ``output``; returns when its events are enabled.  ``also``: other processes that
+    run already, such as the program's children.
 
     ``CaptureError``: perf is missing, may not record here, is too old, or refuses the event; one line with the way out.
     """
-    command_read, command_write = os.pipe()
-    answer_read, answer_write = os.pipe()
-    arguments = perf_arguments(settings, pid, output, ControlDescriptors(command_read, answer_write), os.geteuid() == 0)
     messages = tempfile.TemporaryFile()  # noqa: SIM115 -- closed by the recorder
+    is_root = os.geteuid() == 0
     try:
-        process = _start_process(arguments, (command_read, answer_write), messages)
+        perf = start_controlled(
+            lambda control: perf_arguments(settings, (pid, *also), output, control, large_buffers=is_root), messages
+        )
     except BaseException:
         messages.close()
-        for descriptor in (command_write, answer_read):
-            os.close(descriptor)
         raise
-    finally:
-        os.close(command_read)
-        os.close(answer_write)
-    recorder = PerfRecorder(process, messages, command_write, arguments)
-    try:
-        if not _enable(command_write, answer_read):
-            process.wait()
-            raise CaptureError(explain_failure(recorder._close(), settings))
-    except BaseException:
-        recorder.abort()
-        raise
-    finally:
-        os.close(answer_read)
+    recorder = PerfRecorder(perf.process, messages, perf.control, perf.arguments)
+    if not perf.is_enabled:
+        raise CaptureError(explain_failure(recorder._close(), settings))
     return recorder
-
-
-def _start_process(arguments: list[str], descriptors: tuple[int, int], messages: IO[bytes]) -> subprocess.Popen[bytes]:
-    # A session of its own keeps the terminal's Ctrl-C from it: it is stopped in order, after the program.
-    try:
-        return subprocess.Popen(
-            arguments,
-            stdin=subprocess.DEVNULL,
-            stdout=messages,
-            stderr=messages,
-            pass_fds=descriptors,
-            start_new_session=True,
-        )
-    except OSError as error:
-        raise CaptureError(_not_runnable(error)) from None
-
-
-def _enable(commands: int, acknowledgements: int) -> bool:
-    """Sends the command; False when perf went away instead of acknowledging it.  ``CaptureError`` when it does neither."""
-    try:
-        os.write(commands, b"enable\n")
-    except BrokenPipeError:
-        return False
-    ready, _, _ = select.select([acknowledgements], [], [], ACKNOWLEDGE_S)
-    if not ready:
-        raise CaptureError(
-            f"perf started, but did not acknowledge within {ACKNOWLEDGE_S:.0f} s that it records: it hangs, or the program "
-            "called perf here does not know --control (perf 5.10 or later does)"
-        )
-    return os.read(acknowledgements, 64).startswith(b"ack")
 
 
 def explain_failure(lines: Sequence[str], settings: PerfSettings) -> str:
@@ -211,7 +166,7 @@ def perf_version() -> str:
             ["perf", "version"], capture_output=True, check=False, stdin=subprocess.DEVNULL, timeout=ACKNOWLEDGE_S
         )
     except OSError as error:
-        raise CaptureError(_not_runnable(error)) from None
+        raise CaptureError(perf_not_runnable(error)) from None
     except subprocess.TimeoutExpired:
         raise CaptureError(f"perf does not run here: `perf version` did not end within {ACKNOWLEDGE_S:.0f} s") from None
     text = answer.stdout.decode("utf-8", "replace").strip()
@@ -219,9 +174,3 @@ def perf_version() -> str:
         reason = answer.stderr.decode("utf-8", "replace").strip().splitlines()
         raise CaptureError(f"perf does not run here: {reason[0] if reason else 'no message'}")
     return text.removeprefix("perf version").strip()
-
-
-def _not_runnable(error: OSError) -> str:
-    if isinstance(error, FileNotFoundError):
-        return "perf is not installed: install linux-perf (Debian), linux-tools-$(uname -r) (Ubuntu) or perf (Fedora, Arch)"
-    return f"perf cannot be run: {error.strerror}"

@@ -63,8 +63,8 @@ def _run(arguments: argparse.Namespace, context: CliContext) -> None:
     store = open_store(context.store_directory, create=True)
     progress = ExperimentProgress(lambda line: print(line, file=context.stderr, flush=True), RecordingLines(context.stderr))
     with signals_as_interrupts():
-        summary = run_experiment(plan, store, progress, is_resumed=arguments.resume)
-    context.stdout.write(f"session {summary.session}: `slotscope experiment show {summary.session}` shows what it found\n")
+        session = run_experiment(plan, store, progress, is_resumed=arguments.resume)
+    context.stdout.write(f"session {session}: `slotscope experiment show {session}` shows what it found\n")
 
 
 def _show(arguments: argparse.Namespace, context: CliContext) -> None:

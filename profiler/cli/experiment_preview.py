@@ -17,9 +17,12 @@ if TYPE_CHECKING:
 
 def preview(plan: ExperimentPlan, context: CliContext) -> str:
     """Lines for the terminal.  Duration and visible effects come from the latest session of the same experiment."""
+    from profiler.experiment.arms import arm_labels
     from profiler.experiment.schedule import make_schedule
     from reports.quantities import counted
 
+    if plan.targets:
+        return _targets_preview(plan)
     labels = arm_labels(plan)
     schedule = make_schedule(len(labels), plan.runs, plan.warmup, plan.profile, plan.seed)
     lines = [
@@ -32,18 +35,19 @@ def preview(plan: ExperimentPlan, context: CliContext) -> str:
     return "\n".join([*lines, *_expectations(plan, len(schedule), context)]) + "\n"
 
 
-def arm_labels(plan: ExperimentPlan) -> list[str]:
-    """Of the plan's arms in their order, without building anything."""
-    from profiler.experiment.plan_check import AA_SUFFIX
+def _targets_preview(plan: ExperimentPlan) -> str:
+    """Which process stands for what in which window."""
+    from profiler.experiment.target_periods import target_periods
+    from reports.quantities import counted
 
-    names: list[str] = []
-    for variant in plan.variants:
-        names.append(variant.name)
-        if plan.is_aa and variant.name == plan.baseline:
-            names.append(variant.name + AA_SUFFIX)
-    if not plan.conditions:
-        return names
-    return [f"{name}@{condition.name}" for condition in plan.conditions for name in names]
+    periods = target_periods(plan)
+    windows = sum(len(period.rounds) for period in periods)
+    minutes = (windows * plan.window_s + len(periods) * plan.settle_s) / 60
+    lines = [f"{plan.name}: {plan.design}, {counted(windows, 'window')} of {plan.window_s:g} s, about {minutes:.1f} min"]
+    for period in periods:
+        nodes = [f"{target.node} ({target.variant}{', excluded' if target.is_excluded else ''})" for target in period.targets]
+        lines.append(f"windows {period.rounds.start + 1} to {period.rounds.stop}: {', '.join(nodes)}")
+    return "\n".join(lines) + "\n"
 
 
 def _order(runs: Sequence[ScheduledRun], labels: Sequence[str]) -> str:

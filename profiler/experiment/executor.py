@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Protocol
 
 import numpy as np
@@ -16,8 +17,10 @@ from collectors.disturbance import HostActivity, disturbances, host_activity
 from collectors.launcher import LaunchRequest, launch, launch_recorded
 from collectors.metrics import read_metrics
 from collectors.perf_record import PerfRecorder, start_recording
+from collectors.perf_stat import StatMetric, start_counting
 from collectors.recording_file import read_recording
 from profiler.errors import CaptureError, FormatError
+from profiler.experiment.arm_metrics import ArmMetrics, command_metrics
 from profiler.experiment.preparation import DROP_CACHES, Preparation, PreparedArm, PreparedProgram, file_state, program_facts
 from profiler.experiment.schedule import ScheduledRun
 from profiler.model.capture import Capture, empty_capture
@@ -41,11 +44,13 @@ class Executor(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ProcessExecutor:
-    """Runs real processes.  ``directory``: for the program's output and the recording, which stays there until the next run."""
+    """Runs real processes.  ``directory``: for the program's output and the recording, which stays there until the next run.
+    ``metrics``: of each arm, beside those in its output."""
 
     preparation: Preparation
     directory: Path
     locator: Locator
+    metrics: Mapping[str, ArmMetrics] = field(default_factory=lambda: MappingProxyType({}))
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     def execute(self, session: str, scheduled: ScheduledRun, arm: PreparedArm) -> Capture:
@@ -53,35 +58,29 @@ class ProcessExecutor:
         plan = self.preparation.plan
         # The command that comes before a run may build the program: what is said of it is asked afterwards.
         failure = run_before(plan.before)
-        program = arm.of_mode(scheduled.mode)
-        info = CaptureInfo(
-            identity=identity_of(session, scheduled, arm),
-            host=self.preparation.host,
-            program=_program_now(program),
-            perf=arm.perf if scheduled.mode is RunMode.PROFILED else PerfSettings(),
-            command=program.command,
-            started_at=self.now().isoformat(timespec="milliseconds"),
-            phase=plan.phase,
-            inputs=self.preparation.inputs,
-        )
+        info = run_info(self.preparation, identity_of(session, scheduled, arm), arm, self.now())
         if failure:
             return empty_capture(replace(info, outcome=RunOutcome(failure=failure)))
         if plan.drop_caches:
             drop_caches()
-        request = LaunchRequest(program.command, self.directory / OUTPUT_NAME, plan.cpus, arm.arm.environment, plan.timeout_s)
+        request = LaunchRequest(info.command, self.directory / OUTPUT_NAME, plan.cpus, arm.arm.environment, plan.timeout_s)
+        metrics = self.metrics.get(arm.name, ArmMetrics())
         before = host_activity()
         if scheduled.mode is RunMode.PLAIN:
-            capture = empty_capture(replace(info, outcome=self._with_metrics(launch(request))))
-            return _disturbed(capture, disturbances(before, host_activity()))
-        capture, after = self._profiled(request, info)
-        return _disturbed(capture, (*disturbances(before, after), *strayed(capture, plan.cpus)))
+            outcome = _counted(request, metrics.stats) if metrics.stats else launch(request)
+            after = host_activity()
+            return disturbed(
+                empty_capture(replace(info, outcome=self._with_metrics(outcome, metrics))), disturbances(before, after)
+            )
+        capture, after = self._profiled(request, info, metrics)
+        return disturbed(capture, (*disturbances(before, after), *strayed(capture, plan.cpus)))
 
     @property
     def raw_recording(self) -> Path:
         return self.directory / RAW_NAME
 
-    def _profiled(self, request: LaunchRequest, info: CaptureInfo) -> tuple[Capture, HostActivity]:
-        """The run's capture, and what the host had done when program and recorder had ended."""
+    def _profiled(self, request: LaunchRequest, info: CaptureInfo, metrics: ArmMetrics) -> tuple[Capture, HostActivity]:
+        """The run, and the host's activity when perf had ended too: perf is not the work of others."""
 
         def attach(pid: int) -> PerfRecorder:
             return start_recording(info.perf, pid, self.raw_recording)
@@ -93,34 +92,68 @@ class ProcessExecutor:
             recorder.abort()
             raise
         after = host_activity()
-        info = replace(
-            info,
-            perf=replace(info.perf, perf_command=recorder.arguments),
-            outcome=_failed(self._with_metrics(outcome), end.failure),
-        )
-        return self._read(info, end.messages), after
+        outcome = failed(self._with_metrics(outcome, metrics), end.failure)
+        recording = RunRecording(self.raw_recording, recorder.arguments, end.messages)
+        return recorded_capture(recording, replace(info, outcome=outcome), self.locator), after
 
-    def _read(self, info: CaptureInfo, messages: Sequence[str]) -> Capture:
-        try:
-            capture = read_recording(self.raw_recording, info, self.locator)
-        except FormatError as error:
-            return empty_capture(replace(info, outcome=_failed(info.outcome, f"recording cannot be read: {error.reason}")))
-        recorded = [event.name for event in capture.events]
-        notes = [*capture.quality.notes, *([f"perf: {' '.join(messages)}"] if messages else [])]
-        notes += missing_kernel_notes(info.perf.event, recorded)
-        info = replace(info, outcome=_failed(info.outcome, substituted_event(info.perf.event, recorded)))
-        return replace(
-            capture, info=replace(capture.info, outcome=info.outcome), quality=replace(capture.quality, notes=tuple(notes))
-        )
-
-    def _with_metrics(self, outcome: RunOutcome) -> RunOutcome:
+    def _with_metrics(self, outcome: RunOutcome, metrics: ArmMetrics) -> RunOutcome:
         if not outcome.is_valid:
             return outcome
         try:
-            metrics = read_metrics(self.preparation.plan.metrics, self.directory / OUTPUT_NAME)
+            found = read_metrics(self.preparation.plan.metrics, self.directory / OUTPUT_NAME)
+            found += command_metrics(metrics.commands, self.directory)
         except CaptureError as error:
-            return _failed(outcome, str(error))
-        return replace(outcome, metrics=metrics)
+            return failed(outcome, str(error))
+        return replace(outcome, metrics=(*outcome.metrics, *found))
+
+
+def _counted(request: LaunchRequest, stats: tuple[StatMetric, ...]) -> RunOutcome:
+    outcome, counter = launch_recorded(request, lambda pid: start_counting(stats, (pid,)))
+    try:
+        return replace(outcome, metrics=counter.finish())
+    except CaptureError as error:
+        return failed(outcome, str(error))
+    except BaseException:
+        counter.abort()
+        raise
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecording:
+    """What perf left behind: its file, its argument list, and the lines that are not routine."""
+
+    path: Path
+    arguments: tuple[str, ...]
+    messages: Sequence[str]
+
+
+def recorded_capture(recording: RunRecording, info: CaptureInfo, locator: Locator) -> Capture:
+    """The recording read, with what perf did otherwise than asked; an empty capture that failed when it cannot be read."""
+    info = replace(info, perf=replace(info.perf, perf_command=recording.arguments))
+    try:
+        capture = read_recording(recording.path, info, locator)
+    except FormatError as error:
+        return empty_capture(replace(info, outcome=failed(info.outcome, f"recording cannot be read: {error.reason}")))
+    recorded = [event.name for event in capture.events]
+    notes = [*capture.quality.notes, *([f"perf: {' '.join(recording.messages)}"] if recording.messages else [])]
+    notes += missing_kernel_notes(info.perf.event, recorded)
+    outcome = failed(info.outcome, substituted_event(info.perf.event, recorded))
+    return replace(capture, info=replace(capture.info, outcome=outcome), quality=replace(capture.quality, notes=tuple(notes)))
+
+
+def run_info(preparation: Preparation, identity: RunIdentity, arm: PreparedArm, now: datetime) -> CaptureInfo:
+    """What is known of a run as it begins."""
+    program = arm.of_mode(identity.mode)
+    return CaptureInfo(
+        identity=identity,
+        host=preparation.host,
+        program=_program_now(program),
+        perf=arm.perf if identity.mode is RunMode.PROFILED else PerfSettings(),
+        command=program.command,
+        started_at=now.isoformat(timespec="milliseconds"),
+        phase=preparation.plan.phase,
+        inputs=preparation.inputs,
+    )
 
 
 def substituted_event(asked: str, recorded: Sequence[str]) -> str:
@@ -159,12 +192,13 @@ def _program_now(program: PreparedProgram) -> ProgramFacts:
     return program.program if is_unchanged else program_facts(program.executable)
 
 
-def _disturbed(capture: Capture, reasons: Sequence[str]) -> Capture:
+def disturbed(capture: Capture, reasons: Sequence[str]) -> Capture:
+    """With what else happened meanwhile."""
     outcome = replace(capture.info.outcome, disturbance="; ".join(reasons))
     return replace(capture, info=replace(capture.info, outcome=outcome))
 
 
-def _failed(outcome: RunOutcome, failure: str) -> RunOutcome:
+def failed(outcome: RunOutcome, failure: str) -> RunOutcome:
     """The first failure is the cause of later ones."""
     return replace(outcome, failure=outcome.failure or failure)
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
+from collectors.service import Readiness
+from collectors.watched_process import ProcessFinder
 from profiler.experiment.call_graph import CallGraphRequest
 from profiler.experiment.plan import DEFAULT_EVENT, DEFAULT_FREQUENCY_HZ, DEFAULT_RUNS, ProfilePolicy
 from profiler.model.experiment import Design, Direction
@@ -96,21 +98,10 @@ class PlanMetric:
 
 
 @dataclass(frozen=True, slots=True)
-class Readiness:
-    """When a service can be put under load: one of a TCP ``port`` that accepts, an ``http`` address that answers below 400, a
-    ``log`` line that matches."""
-
-    port: int = 0
-    http: str = ""
-    log: str = ""
-    timeout_s: float = 60.0
-
-
-@dataclass(frozen=True, slots=True)
 class PlanLoad:
     """A service is started, awaited, loaded by ``command`` and stopped by ``stop_signal``.  ``warmup_s``: load before the part
     that counts, ``window_s``: that part, 0 = as long as ``command`` runs.  ``requests``: the metric that counts requests, for
-    CPU time per request, "" = none."""
+    CPU time per request, "" = none.  ``metrics``: address of the service's Prometheus page."""
 
     name: str
     service: tuple[str, ...]
@@ -119,8 +110,14 @@ class PlanLoad:
     warmup_s: float = 0.0
     window_s: float = 0.0
     requests: str = ""
+    metrics: str = ""
     stop_signal: str = "TERM"
     stop_timeout_s: float = 30.0
+
+
+def cpu_per_request(load: PlanLoad) -> str:
+    """Name of the metric that holds the service's CPU time per request."""
+    return f"{load.name}: CPU per request"
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,13 +134,18 @@ class PlanTarget:
     metrics: str = ""
     is_excluded: bool = False
 
+    @property
+    def finder(self) -> ProcessFinder:
+        return ProcessFinder(self.pid, self.comm, self.cgroup, self.unit)
+
 
 @dataclass(frozen=True, slots=True)
 class ExperimentPlan:
     """A checked plan.  ``command``: argument list with ``{binary}`` and ``{input.NAME}``.  ``primary``: the metric it is about,
     "" = CPU time.  ``per``: work units in one run.  ``is_aa``: the baseline runs a second time under another name.
     ``retries``: runs that may be repeated in all because they failed or were disturbed.  ``window_s``, ``settle_s``: of
-    targets.  ``path``, ``text``: the file it was read from."""
+    targets; ``swap``: argument list that makes a ``{node}`` run a ``{variant}``, of a crossover.  ``path``, ``text``: the file
+    it was read from."""
 
     name: str
     path: Path
@@ -172,6 +174,7 @@ class ExperimentPlan:
     retries: int = 0
     window_s: float = 60.0
     settle_s: float = 0.0
+    swap: tuple[str, ...] = ()
     inputs: tuple[PlanInput, ...] = ()
     conditions: tuple[PlanCondition, ...] = ()
     metrics: tuple[PlanMetric, ...] = ()

@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from collectors.metrics import MetricSpec, parse_metric
 from profiler.codec.json_values import JsonShapeError, from_json, to_json
 from profiler.errors import StoreError, UsageError
-from profiler.experiment.arms import experiment_arms
+from profiler.experiment.arm_metrics import output_metrics
+from profiler.experiment.arms import arm_conditions, experiment_arms
 from profiler.experiment.builds import BuiltVariant, build_variants, file_digest
-from profiler.experiment.experiment_plan import ExperimentPlan, MetricKind, PlanMetric
+from profiler.experiment.executor import Executor, ProcessExecutor
+from profiler.experiment.experiment_plan import ExperimentPlan, PlanMetric, cpu_per_request
 from profiler.experiment.plan import RecordPlan
 from profiler.experiment.plan_check import AA_SUFFIX
-from profiler.experiment.progress import RecordProgress, SessionSummary
+from profiler.experiment.plan_check_services import CPU_TIME_METRIC
+from profiler.experiment.preparation import Preparation
+from profiler.experiment.progress import RecordProgress
 from profiler.experiment.runner import SessionSetup, record_session
-from profiler.model.experiment import ConditionFacts, ExperimentRecord, InputFacts, MetricFacts, VariantFacts
+from profiler.experiment.service_executor import ServiceExecutor
+from profiler.experiment.target_session import watch_targets
+from profiler.model.experiment import ConditionFacts, Direction, ExperimentRecord, InputFacts, MetricFacts, VariantFacts
 from profiler.store.records import SessionState, StoredSession
 from profiler.store.store import Store
+from symbolize.locate import Locator
 
 DOCUMENT = "experiment.json"
 BUILDS = "builds"
@@ -33,25 +40,40 @@ class ExperimentProgress:
     runs: RecordProgress
 
 
-def run_experiment(plan: ExperimentPlan, store: Store, progress: ExperimentProgress, is_resumed: bool) -> SessionSummary:
-    """Builds and runs; with ``is_resumed`` goes on with the latest session of this very plan that was cut short.
+def run_experiment(plan: ExperimentPlan, store: Store, progress: ExperimentProgress, is_resumed: bool) -> str:
+    """Builds and runs; the session's name.
 
-    ``UsageError`` when there is none; ``CaptureError`` for builds and runs that fail.
+    With ``is_resumed`` goes on with the latest session of this very plan that was cut short; ``UsageError`` when there is none.
+    ``CaptureError`` for builds and runs that fail.
     """
     if is_resumed:
         return _resumed(plan, store, progress)
     built = build_variants(plan, store.directory / BUILDS / plan.name, progress.note)
-    recording = record_plan(plan, built)
-    record = experiment_record(plan, built)
-    setup = SessionSetup(documents=((DOCUMENT, encode_record(record)),))
-    return record_session(recording, store, progress.runs, setup=setup)
+    setup = SessionSetup(documents=((DOCUMENT, encode_record(experiment_record(plan, built))),))
+    return _carried_out(plan, built, store, progress, setup)
+
+
+def _carried_out(
+    plan: ExperimentPlan, built: Sequence[BuiltVariant], store: Store, progress: ExperimentProgress, setup: SessionSetup
+) -> str:
+    if plan.targets:
+        return watch_targets(plan, store, progress.note, setup)
+    arms = {arm.arm.label: arm for arm in experiment_arms(plan, built)}
+
+    def executor(preparation: Preparation, directory: Path, locator: Locator) -> Executor:
+        if plan.loads:
+            return ServiceExecutor(preparation, directory, locator, arms)
+        metrics = {label: arm.metrics for label, arm in arms.items()}
+        return ProcessExecutor(preparation, directory, locator, metrics)
+
+    return record_session(record_plan(plan, built), store, progress.runs, executor, setup).session
 
 
 def record_plan(plan: ExperimentPlan, built: Sequence[BuiltVariant]) -> RecordPlan:
     """What the runner is to do."""
     return RecordPlan(
-        command=plan.command,
-        arms=experiment_arms(plan, built),
+        command=plan.command or plan.loads[0].service,
+        arms=tuple(arm.arm for arm in experiment_arms(plan, built)),
         seed=plan.seed,
         runs=plan.runs,
         warmup=plan.warmup,
@@ -59,7 +81,7 @@ def record_plan(plan: ExperimentPlan, built: Sequence[BuiltVariant]) -> RecordPl
         event=plan.event,
         frequency_hz=plan.frequency_hz,
         call_graph=plan.call_graph,
-        metrics=tuple(spec for metric in plan.metrics if (spec := _output_metric(metric)) is not None),
+        metrics=output_metrics(plan),
         before=plan.before,
         drop_caches=plan.drop_caches,
         inputs=tuple(given.path for given in plan.inputs),
@@ -79,14 +101,11 @@ def experiment_record(plan: ExperimentPlan, built: Sequence[BuiltVariant]) -> Ex
         runs=plan.runs,
         seed=plan.seed,
         baseline=plan.baseline,
-        command=plan.command,
+        command=plan.command or (plan.loads[0].service if plan.loads else ()),
         variants=_variant_facts(plan, built),
-        conditions=tuple(
-            ConditionFacts(condition.name, condition.args, condition.env, condition.is_control, condition.note)
-            for condition in plan.conditions
-        ),
+        conditions=_condition_facts(plan),
         inputs=tuple(_input_facts(given.name, given.path, given.note) for given in plan.inputs),
-        metrics=tuple(MetricFacts(metric.name, metric.direction, f"{metric.kind}: {metric.spec}") for metric in plan.metrics),
+        metrics=_metric_facts(plan),
         primary=plan.primary,
         per=plan.per,
         margin=plan.margin,
@@ -111,13 +130,12 @@ def stored_record(store: Store, session: str) -> ExperimentRecord | None:
         raise StoreError(f"session {session}: {DOCUMENT} is damaged ({error})") from None
 
 
-def _resumed(plan: ExperimentPlan, store: Store, progress: ExperimentProgress) -> SessionSummary:
+def _resumed(plan: ExperimentPlan, store: Store, progress: ExperimentProgress) -> str:
     session, record = _unfinished(plan, store)
     progress.note(f"taking up session {session.name} again")
     built = _built_before(plan, record)
-    recording = record_plan(replace(plan, seed=record.seed), built)
     _check_builds(record, session.name)
-    return record_session(recording, store, progress.runs, setup=SessionSetup(resumed=session.name))
+    return _carried_out(replace(plan, seed=record.seed), built, store, progress, SessionSetup(resumed=session.name))
 
 
 def _unfinished(plan: ExperimentPlan, store: Store) -> tuple[StoredSession, ExperimentRecord]:
@@ -167,7 +185,33 @@ def _input_facts(name: str, path: Path, note: str) -> InputFacts:
         raise UsageError(f"input {name!r}: {path}: {error.strerror}") from None
 
 
-def _output_metric(metric: PlanMetric) -> MetricSpec | None:
-    if metric.kind not in (MetricKind.REGEX, MetricKind.JSON):
-        return None
-    return parse_metric(f"{metric.name}={metric.kind}:{metric.spec}", metric.pick)
+def _condition_facts(plan: ExperimentPlan) -> tuple[ConditionFacts, ...]:
+    """None for an experiment that runs everything in one way."""
+    return tuple(
+        ConditionFacts(
+            name=held.name,
+            args=held.condition.args,
+            env=held.condition.env,
+            is_control=held.condition.is_control,
+            note=held.condition.note,
+            load=held.load.name if held.load is not None else "",
+        )
+        for held in arm_conditions(plan)
+        if held.name
+    )
+
+
+def _metric_facts(plan: ExperimentPlan) -> tuple[MetricFacts, ...]:
+    """Of the plan, and those that come with its loads and targets."""
+    found = [MetricFacts(metric.name, metric.direction, _source(metric)) for metric in plan.metrics]
+    for load in plan.loads:
+        if load.requests:
+            found.append(MetricFacts(cpu_per_request(load), Direction.LOWER, f"CPU time of the service / {load.requests}"))
+    if any(target.finder.is_given for target in plan.targets):
+        found.append(MetricFacts(CPU_TIME_METRIC, Direction.LOWER, "CPU time of the process and its children in a window"))
+    return tuple(found)
+
+
+def _source(metric: PlanMetric) -> str:
+    where = f" of {shlex.join(metric.command)}" if metric.command else ""
+    return f"{metric.kind}: {metric.spec}{where}{f' from {metric.from_load}' if metric.from_load else ''}"

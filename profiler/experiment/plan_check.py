@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 
 from collectors.metrics import parse_metric
 from profiler.analysis.stats import MIN_REPLICATES
 from profiler.errors import UsageError
-from profiler.experiment.experiment_plan import ExperimentPlan, MetricKind, PlanMetric
+from profiler.experiment.experiment_plan import ExperimentPlan, MetricKind, PlanMetric, cpu_per_request
 from profiler.experiment.placeholders import placeholders
 from profiler.experiment.plan import ProfilePolicy
-from profiler.experiment.plan_table import PlanSource
+from profiler.experiment.plan_check_services import CPU_TIME_METRIC, check_loads, check_page_metric, check_targets
+from profiler.experiment.plan_table import PlanSource, nearest_name
 from profiler.model.experiment import Design
 from profiler.store.records import check_variant_name
 
@@ -25,6 +25,8 @@ def check_experiment(plan: ExperimentPlan, source: PlanSource) -> None:
     _check_arms(plan, source)
     _check_placeholders(plan, source)
     _check_metrics(plan, source)
+    check_loads(plan, source)
+    check_targets(plan, source)
     _check_reach(plan, source)
 
 
@@ -64,7 +66,7 @@ def _check_arms(plan: ExperimentPlan, source: PlanSource) -> None:
     if not names:
         source.fail("no [[variant]]: at least one build is needed", "experiment")
     if plan.baseline not in names:
-        source.fail(f"no variant {plan.baseline!r}{_nearest(plan.baseline, names)}", "experiment", 0, "baseline")
+        source.fail(f"no variant {plan.baseline!r}{nearest_name(plan.baseline, names)}", "experiment", 0, "baseline")
     if plan.is_aa and f"{plan.baseline}{AA_SUFFIX}" in names:
         source.fail(
             f"aa runs the baseline again as {plan.baseline}{AA_SUFFIX}, which is a variant already", "experiment", 0, "aa"
@@ -76,9 +78,6 @@ def _check_arms(plan: ExperimentPlan, source: PlanSource) -> None:
         source.fail("there can be one control condition", "condition", controls[1], "control")
     if controls and len(plan.conditions) == 1:
         source.fail("a control needs another condition to be held against", "condition", 0, "control")
-    for number, target in enumerate(plan.targets):
-        if target.variant not in names:
-            source.fail(f"no variant {target.variant!r}{_nearest(target.variant, names)}", "target", number, "variant")
     _check_design(plan, source)
 
 
@@ -106,6 +105,8 @@ def _check_placeholders(plan: ExperimentPlan, source: PlanSource) -> None:
     for number, load in enumerate(plan.loads):
         places.append(("load", number, "service", load.service, known))
         places.append(("load", number, "command", load.command, known))
+    for number, metric in enumerate(plan.metrics):
+        places.append(("metric", number, "command", metric.command, known))
     for number, variant in enumerate(plan.variants):
         building = {"build_dir"}
         places.append(("variant", number, "build", variant.build, building))
@@ -116,7 +117,7 @@ def _check_placeholders(plan: ExperimentPlan, source: PlanSource) -> None:
     for table, number, key, words, allowed in places:
         for name in placeholders(words):
             if name not in allowed:
-                source.fail(f"{{{name}}} stands for nothing here{_nearest(name, sorted(allowed))}", table, number, key)
+                source.fail(f"{{{name}}} stands for nothing here{nearest_name(name, sorted(allowed))}", table, number, key)
     _check_binaries(plan, source)
 
 
@@ -138,22 +139,29 @@ def _check_binaries(plan: ExperimentPlan, source: PlanSource) -> None:
 
 def _check_metrics(plan: ExperimentPlan, source: PlanSource) -> None:
     loads = [load.name for load in plan.loads]
+    measured = (CPU_TIME_METRIC,) if plan.targets else _TIMES
     for number, metric in enumerate(plan.metrics):
-        if metric.name in _TIMES:
+        if metric.name in (*_TIMES, CPU_TIME_METRIC):
             source.fail(f"{metric.name} is measured anyway: choose another name", "metric", number, "name")
         if metric.from_load and metric.from_load not in loads:
-            source.fail(f"no load {metric.from_load!r}{_nearest(metric.from_load, loads)}", "metric", number, "from")
-        if metric.kind is MetricKind.PROMETHEUS and not (plan.targets or plan.loads):
-            source.fail(
-                "prometheus metrics are read from running services: add [[load]] or [[target]]", "metric", number, "prometheus"
-            )
+            source.fail(f"no load {metric.from_load!r}{nearest_name(metric.from_load, loads)}", "metric", number, "from")
+        if metric.kind is MetricKind.PROMETHEUS:
+            check_page_metric(plan, number, metric, source)
+        if metric.kind is MetricKind.STAT:
+            _check_stat_metric(plan, number, metric, source)
         _check_output_metric(metric, number, source)
-    names = [metric.name for metric in plan.metrics]
-    if plan.primary and plan.primary not in (*names, *_TIMES):
-        source.fail(f"no metric {plan.primary!r}{_nearest(plan.primary, [*names, *_TIMES])}", "experiment", 0, "primary")
-    for number, load in enumerate(plan.loads):
-        if load.requests and load.requests not in names:
-            source.fail(f"no metric {load.requests!r}{_nearest(load.requests, names)}", "load", number, "requests")
+    names = [*(metric.name for metric in plan.metrics), *measured]
+    names += [cpu_per_request(load) for load in plan.loads if load.requests]
+    if plan.primary and plan.primary not in names:
+        source.fail(f"no metric {plan.primary!r}{nearest_name(plan.primary, names)}", "experiment", 0, "primary")
+
+
+def _check_stat_metric(plan: ExperimentPlan, number: int, metric: PlanMetric, source: PlanSource) -> None:
+    if plan.profile is ProfilePolicy.SAME:
+        message = 'perf stat counts in runs without a profile, and profile = "same" has none'
+        source.fail(message, "metric", number, "stat")
+    if not metric.spec.strip():
+        source.fail("which event?", "metric", number, "stat")
 
 
 def _check_output_metric(metric: PlanMetric, number: int, source: PlanSource) -> None:
@@ -169,29 +177,6 @@ def _check_output_metric(metric: PlanMetric, number: int, source: PlanSource) ->
 
 def _check_reach(plan: ExperimentPlan, source: PlanSource) -> None:
     """A plan that can never say more than "too few runs" is refused, with the number that can."""
-    if not plan.targets:
-        if plan.runs < MIN_REPLICATES:
-            message = f"{plan.runs} runs per arm can reach no verdict: at least {MIN_REPLICATES} are needed, 10 are usual"
-            source.fail(message, "experiment", 0, "runs")
-        return
-    if plan.profile is not ProfilePolicy.NONE and not any(_finds_process(plan)):
-        source.fail('targets with a metrics address alone have no profile: profile = "none"', "experiment", 0, "profile")
-    for variant in plan.variants:
-        nodes = {target.node for target in plan.targets if target.variant == variant.name and not target.is_excluded}
-        if len(nodes) < MIN_REPLICATES:
-            message = (
-                f"variant {variant.name} has {len(nodes)} processes; the process is the replicate, so at least "
-                f"{MIN_REPLICATES} are needed for a verdict, however many windows each has"
-            )
-            source.fail(message, "target")
-
-
-def _finds_process(plan: ExperimentPlan) -> list[bool]:
-    return [bool(target.pid or target.comm or target.cgroup or target.unit) for target in plan.targets]
-
-
-def _nearest(word: str, known: Sequence[str]) -> str:
-    near = difflib.get_close_matches(word, known, n=1, cutoff=0.4)
-    if near:
-        return f"; did you mean {near[0]}?"
-    return f"; there are: {', '.join(known)}" if known else ""
+    if not plan.targets and plan.runs < MIN_REPLICATES:
+        message = f"{plan.runs} runs per arm can reach no verdict: at least {MIN_REPLICATES} are needed, 10 are usual"
+        source.fail(message, "experiment", 0, "runs")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from collectors.metrics import PICKS
+from collectors.service import Readiness
 from profiler.errors import UsageError
 from profiler.experiment.call_graph import parse_call_graph
 from profiler.experiment.cpu_list import parse_cpus
@@ -22,7 +23,6 @@ from profiler.experiment.experiment_plan import (
     PlanMetric,
     PlanTarget,
     PlanVariant,
-    Readiness,
     Rebuild,
     SourceEdit,
 )
@@ -36,6 +36,7 @@ Item = TypeVar("Item")
 _TABLES = ("experiment", "input", "variant", "condition", "metric", "load", "target")
 _MOST_RUNS = 100_000
 _TOML_PLACE = re.compile(r" \(at line (\d+), column \d+\)$")
+_ADDRESS = re.compile(r"https?://[^/\s]+(/\S*)?")
 _SIGNALS = ("TERM", "INT", "HUP", "QUIT", "KILL", "USR1", "USR2")
 
 
@@ -100,6 +101,7 @@ def _plan(source: PlanSource, document: dict[str, object], text: str) -> Experim
         retries=settings.count("retries", _default_retries(settings)),
         window_s=settings.seconds("window", 60.0),
         settle_s=settings.seconds("settle", 0.0),
+        swap=settings.words("swap"),
         variants=variants,
         inputs=_each(source, document, "input", lambda table: _input(table, here)),
         conditions=_each(source, document, "condition", _condition),
@@ -195,7 +197,7 @@ def _load(table: PlanTable) -> PlanLoad:
     assert ready is not None
     readiness = Readiness(
         port=ready.count("port", 0, 1, 65535),
-        http=ready.text("http", ""),
+        http=_address(ready, "http"),
         log=_regex(ready, "log", ""),
         timeout_s=ready.seconds("timeout", 60.0),
     )
@@ -213,6 +215,7 @@ def _load(table: PlanTable) -> PlanLoad:
         warmup_s=table.seconds("warmup", 0.0),
         window_s=table.seconds("window", 0.0),
         requests=table.text("requests", ""),
+        metrics=_address(table, "metrics"),
         stop_signal=signal,
         stop_timeout_s=table.seconds("stop_timeout", 30.0),
     )
@@ -226,7 +229,7 @@ def _target(table: PlanTable) -> PlanTarget:
         comm=_regex(table, "comm", ""),
         cgroup=table.text("cgroup", ""),
         unit=table.text("unit", ""),
-        metrics=table.text("metrics", ""),
+        metrics=_address(table, "metrics"),
         is_excluded=table.flag("exclude"),
     )
     ways = [name for name in ("pid", "comm", "cgroup", "unit") if table.has(name)]
@@ -243,6 +246,14 @@ def _regex(table: PlanTable, key: str, default: str | None = None) -> str:
         re.compile(text)
     except re.error as error:
         table.fail(f"not a regular expression ({error})", key)
+    return text
+
+
+def _address(table: PlanTable, key: str) -> str:
+    """Of a page, "" when there is none."""
+    text = table.text(key, "")
+    if text and not _ADDRESS.fullmatch(text):
+        table.fail(f"{text!r}: expected an address such as http://127.0.0.1:9090/metrics", key)
     return text
 
 

@@ -157,6 +157,14 @@ def nearest_key(word: str, known: Sequence[str]) -> str:
     return f"; there are: {', '.join(known)}" if len(known) <= 30 else ""
 
 
+def nearest_name(word: str, known: Sequence[str]) -> str:
+    """What may have been meant by a name of the plan's own, or what there is, as the end of a message."""
+    near = difflib.get_close_matches(word, known, n=1, cutoff=0.4)
+    if near:
+        return f"; did you mean {near[0]}?"
+    return f"; there are: {', '.join(known)}" if known else ""
+
+
 def _shown(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."

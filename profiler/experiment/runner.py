@@ -179,15 +179,16 @@ class _Recording:
         is_repeat = self.stored.runs[self._key(scheduled)] > 0
         if not outcome.disturbance or outcome.failure or self._retries_left() <= is_repeat:
             return capture
-        failed = replace(outcome, failure=f"disturbed: {outcome.disturbance}")
+        failed = replace(outcome, failure=_disturbed(outcome))
         return replace(capture, info=replace(capture.info, outcome=failed))
 
     def _ends_session(self, scheduled: ScheduledRun, outcome: RunOutcome) -> bool:
         """What fails at once, and once more, is no accident."""
         if scheduled.is_warmup:
             return True
+        is_disturbed_only = outcome.failure == _disturbed(outcome)
         has_another_try = self._retries_left() > 0 and self.stored.runs[self._key(scheduled)] < 2
-        return scheduled.round == 0 and not outcome.disturbance and not has_another_try
+        return scheduled.round == 0 and not is_disturbed_only and not has_another_try
 
     def _key(self, scheduled: ScheduledRun) -> tuple[str, RunMode, int]:
         return self.preparation.arms[scheduled.arm].name, scheduled.mode, scheduled.round
@@ -207,6 +208,11 @@ class _Recording:
             if arm.name not in valid:
                 failures = [run.outcome.failure for run in self._runs if run.variant == arm.name]
                 raise CaptureError(f"every run of {arm.name} failed{': ' + failures[-1] if failures else ''}")
+
+
+def _disturbed(outcome: RunOutcome) -> str:
+    """The failure of a run that has no other than what else happened on the host."""
+    return f"disturbed: {outcome.disturbance}"
 
 
 def _first_failure(run: FinishedRun) -> str:

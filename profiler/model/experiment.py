@@ -64,13 +64,15 @@ class VariantFacts:
 
 @dataclass(frozen=True, slots=True)
 class ConditionFacts:
-    """A way of running every variant.  ``is_control``: the gain should vanish in it."""
+    """A way of running every variant.  ``is_control``: the gain should vanish in it.  ``load``: that the services are under,
+    where there are several."""
 
     name: str
     args: tuple[str, ...] = ()
     env: tuple[tuple[str, str], ...] = ()
     is_control: bool = False
     note: str = ""
+    load: str = ""
 
 
 @dataclass(frozen=True, slots=True)

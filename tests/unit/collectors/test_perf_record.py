@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from collectors import perf_record
-from collectors.perf_record import ControlDescriptors, explain_failure, perf_arguments, perf_version, start_recording
+from collectors import perf_control, perf_record
+from collectors.perf_control import ControlDescriptors
+from collectors.perf_record import explain_failure, perf_arguments, perf_version, start_recording
 from profiler.errors import CaptureError
 from profiler.model.run import PerfSettings
 
@@ -16,7 +17,7 @@ CONTROL = ControlDescriptors(5, 8)
 
 
 def arguments(settings: PerfSettings, large_buffers: bool = False) -> str:
-    return " ".join(perf_arguments(settings, 77, Path("/tmp/a b/perf.data"), CONTROL, large_buffers))
+    return " ".join(perf_arguments(settings, (77,), Path("/tmp/a b/perf.data"), CONTROL, large_buffers))
 
 
 def test_frequency_and_frame_pointers() -> None:
@@ -40,8 +41,9 @@ def test_period_instead_of_frequency_and_no_call_graph() -> None:
 
 
 def test_file_name_is_one_argument() -> None:
-    listed = perf_arguments(PerfSettings("cpu-clock", 1), 1, Path("/tmp/a b; rm x"), CONTROL, False)
+    listed = perf_arguments(PerfSettings("cpu-clock", 1), (1, 20), Path("/tmp/a b; rm x"), CONTROL, False)
     assert listed[listed.index("-o") + 1] == "/tmp/a b; rm x"
+    assert listed[listed.index("-p") + 1] == "1,20"
 
 
 @pytest.mark.parametrize(
@@ -94,7 +96,8 @@ def test_perf_that_never_acknowledges(monkeypatch: pytest.MonkeyPatch, tmp_path:
     fake.write_text("#!/bin/sh\nexec /bin/sleep 60\n")
     fake.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(perf_record, "ACKNOWLEDGE_S", 0.2)
+    for module in (perf_control, perf_record):
+        monkeypatch.setattr(module, "ACKNOWLEDGE_S", 0.2)
     before = len(os.listdir("/proc/self/fd"))
     with pytest.raises(CaptureError, match="did not acknowledge within 0 s"):
         start_recording(PerfSettings("cpu-clock", 99), os.getpid(), tmp_path / "perf.data")

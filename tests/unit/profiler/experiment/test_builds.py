@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from profiler.errors import CaptureError
-from profiler.experiment.arms import experiment_arms
+from profiler.experiment.arms import arm_labels, experiment_arms
 from profiler.experiment.builds import BuiltVariant, build_variants, described_revision
 from profiler.experiment.plan_file import parse_plan
 
@@ -112,8 +112,10 @@ def test_arms_are_variants_under_conditions_and_the_baseline_again(tmp_path: Pat
     text = '[[variant]]\nname = "a"\nbinary = "./one"\n[[variant]]\nname = "b"\nbinary = "./two"\n'
     text += '[[condition]]\nname = "full"\n[[condition]]\nname = "part"\nargs = ["--part", "{binary}"]\nenv = { K = "v" }\n'
     plan = parse_plan(HEAD + text, tmp_path / "plan.toml")
-    arms = experiment_arms(plan, build_variants(plan, tmp_path / "builds", lambda _: None))
+    found = experiment_arms(plan, build_variants(plan, tmp_path / "builds", lambda _: None))
+    arms = [arm.arm for arm in found]
     assert [arm.label for arm in arms] == ["a@full", "a-again@full", "b@full", "a@part", "a-again@part", "b@part"]
+    assert arm_labels(plan) == tuple(arm.label for arm in arms)
     binary, data = str(tmp_path / "two"), str(tmp_path / "in.txt")
     assert arms[5].command == (binary, data, "--part", binary)
     assert arms[5].environment == (("K", "v"),)

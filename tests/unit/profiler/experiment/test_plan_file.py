@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from collectors.service import Readiness
 from profiler.errors import UsageError
-from profiler.experiment.experiment_plan import ExperimentPlan, MetricKind, Readiness, SourceEdit
+from profiler.experiment.experiment_plan import ExperimentPlan, MetricKind, SourceEdit
 from profiler.experiment.plan import ProfilePolicy
 from profiler.experiment.plan_file import parse_plan, read_plan
 from profiler.experiment.toml_positions import toml_positions

@@ -1,0 +1,182 @@
+"""Processes that are started, run for a while beside others, and are ended with everything they started.
+
+Each leads a session of its own.  What escapes into another session is not followed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from collectors import group_guard
+from collectors.launcher import OUTPUT_TAIL_BYTES, resolve_program
+from profiler.errors import CaptureError
+
+GRACE_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class GroupCommand:
+    """``output``: file that takes standard output and standard error.  ``environment``: added to slotscope's own.  ``cpus``:
+    where it may run, empty = everywhere."""
+
+    arguments: tuple[str, ...]
+    output: Path
+    environment: tuple[tuple[str, str], ...] = ()
+    cpus: frozenset[int] = frozenset()
+
+
+class GroupProcess:
+    """A process and its group.  Made by ``ProcessGroups.start``."""
+
+    def __init__(self, command: GroupCommand, process: subprocess.Popen[bytes]) -> None:
+        self.command = command
+        self.pid = process.pid
+        self._process = process
+        self._descriptor = os.pidfd_open(process.pid)
+
+    @property
+    def descriptor(self) -> int:
+        """Readable when the process has ended."""
+        return self._descriptor
+
+    def ends_within(self, seconds: float) -> bool:
+        return first_to_end((self,), seconds) is not None
+
+    def signal(self, number: int) -> None:
+        """To the process alone, if it is there."""
+        with contextlib.suppress(ProcessLookupError):
+            self._process.send_signal(number)
+
+    def exit_code(self) -> int:
+        """Of a process that has ended; below 0 the signal that ended it."""
+        return self._process.wait()
+
+    def end(self) -> None:
+        """Ends the process and what is left of its group: politely, then for certain."""
+        try:
+            if not self.ends_within(0):
+                self._signal_group(signal.SIGTERM)
+                self.ends_within(GRACE_S)
+        finally:  # a second Ctrl-C shortens the wait, and must not leave the group behind
+            self._signal_group(signal.SIGKILL)
+            self._process.wait()
+
+    def kill(self) -> None:
+        """Ends the process and what is left of its group at once."""
+        self._signal_group(signal.SIGKILL)
+        self._process.wait()
+
+    def close(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def _signal_group(self, number: int) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, number)
+
+
+def first_to_end(processes: Sequence[GroupProcess], seconds: float) -> GroupProcess | None:
+    """Waits for one of them; the first in the order given when several have ended, None when none does in time."""
+    ready, _, _ = select.select([process.descriptor for process in processes], [], [], max(0.0, seconds))
+    return next((process for process in processes if process.descriptor in ready), None)
+
+
+class ProcessGroups:
+    """Starts processes; a context manager that leaves none of them behind, nor does it when slotscope is killed."""
+
+    def __init__(self) -> None:
+        self._started: list[GroupProcess] = []
+
+    def __enter__(self) -> ProcessGroups:
+        # A session of its own: the terminal's Ctrl-C reaches slotscope, which ends everything in order.
+        self._guard = subprocess.Popen(
+            [sys.executable, "-I", "-S", group_guard.__file__], stdin=subprocess.PIPE, bufsize=0, start_new_session=True
+        )
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            for process in reversed(self._started):
+                self.end(process)
+        finally:
+            assert self._guard.stdin is not None
+            self._guard.stdin.close()
+            self._guard.wait()
+
+    def start(self, command: GroupCommand) -> GroupProcess:
+        """``CaptureError`` when it cannot be started."""
+        program = resolve_program(command.arguments[0])
+        assert self._guard.stdin is not None
+        guard, environment = self._guard.stdin.fileno(), {**os.environ, **dict(command.environment)}
+
+        def become_member() -> None:  # in the child, before anything can go wrong in the parent
+            os.write(guard, b"+%d\n" % os.getpid())
+            if command.cpus:
+                os.sched_setaffinity(0, command.cpus)
+
+        try:
+            with command.output.open("wb") as output:
+                process = subprocess.Popen(
+                    [str(program), *command.arguments[1:]],
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=output,
+                    env=environment,
+                    start_new_session=True,
+                    preexec_fn=become_member,
+                )
+        except OSError as error:
+            raise CaptureError(f"{command.arguments[0]}: cannot be executed: {error.strerror}") from None
+        started = GroupProcess(command, process)
+        self._started.append(started)
+        return started
+
+    def end(self, process: GroupProcess) -> None:
+        """Ends what is left of a process that was started here; nothing happens the second time."""
+        if process not in self._started:
+            return
+        process.end()
+        self._started.remove(process)
+        process.close()
+        deadline = time.monotonic() + GRACE_S
+        while time.monotonic() < deadline and _has_members(process.pid):
+            time.sleep(0.005)
+        assert self._guard.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            os.write(self._guard.stdin.fileno(), b"-%d\n" % process.pid)
+
+
+def output_tail(output: Path) -> str:
+    """The end of what a process printed, as far as it is kept with a run."""
+    with output.open("rb") as stream:
+        size = stream.seek(0, os.SEEK_END)
+        stream.seek(max(0, size - OUTPUT_TAIL_BYTES))
+        return stream.read(OUTPUT_TAIL_BYTES).decode("utf-8", "replace")
+
+
+def ending_text(exit_code: int, output: Path) -> str:
+    """How a process ended, with the last line it printed: "exit code 3; its last line: no such table"."""
+    try:
+        how = f"exit code {exit_code}" if exit_code >= 0 else f"killed by {signal.Signals(-exit_code).name}"
+    except ValueError:
+        how = f"killed by signal {-exit_code}"
+    lines = output_tail(output).strip().splitlines()
+    return f"{how}; its last line: {lines[-1][:200]}" if lines else how
+
+
+def _has_members(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
