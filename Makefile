@@ -14,7 +14,7 @@ help:
 	@echo 'make lint       ruff and mypy'
 	@echo 'make format     lets ruff rewrite the sources'
 	@echo 'make bench      speed against perf and other tools'
-	@echo 'make fuzz       the property tests with many more random examples'
+	@echo 'make fuzz       10,000 damaged inputs, and the property tests with many more random examples'
 	@echo 'make clean      removes what was built, recorded and cached in this directory'
 	@echo
 	@echo 'SLOTSCOPE_ANALYSIS_ONLY=1 make setup: to read recordings only; needs neither perf nor a compiler'
@@ -48,7 +48,7 @@ bench: setup
 	$(BIN)/python tests/bench/symbolization.py
 
 fuzz: setup
-	$(PYTEST) -q --full -n 2 -m hypothesis $(PYTEST_ARGS)
+	$(PYTEST) -q --full -n 2 -m "hypothesis or fuzz" $(PYTEST_ARGS)
 
 clean:
 	rm -rf .venv build demo-out .slotscope .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info
