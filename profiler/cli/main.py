@@ -34,6 +34,8 @@ _READING_COMMANDS = ("report", "compare", "export", "explain")
 EXIT_BY_SIGNAL = 128
 EXIT_INTERRUPTED = 130
 EXIT_BROKEN_PIPE = 141
+# Names out of a damaged file can have any length; both ends of a message stay.
+_LONGEST_MESSAGE_CELLS = 4096
 _WRITE_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 # Collections while modules are imported and tables are built find nothing: what a command makes, it keeps until it ends.
 _GARBAGE_THRESHOLD = 100_000
@@ -192,10 +194,15 @@ def _missing_lines(missing: Sequence[MissingSymbols]) -> list[str]:
 def _fail(message: str, code: int, lines_before: Sequence[str] = ()) -> int:
     from reports.plain_text import printable
 
+    shown = printable(message)
+    if len(shown) > _LONGEST_MESSAGE_CELLS:
+        from reports.plain_text import shorten_middle
+
+        shown = shorten_middle(shown, _LONGEST_MESSAGE_CELLS)
     try:
         for line in lines_before:
             print(line, file=sys.stderr)
-        print(f"{PROGRAM}: {'' if code > EXIT_BY_SIGNAL else 'error: '}{printable(message)}", file=sys.stderr)
+        print(f"{PROGRAM}: {'' if code > EXIT_BY_SIGNAL else 'error: '}{shown}", file=sys.stderr)
     except OSError:
         silence(sys.stderr)
     return code

@@ -78,6 +78,18 @@ def test_errors_are_one_line(
     assert shown.out == ""
 
 
+def test_a_name_without_end_does_not_fill_the_terminal(
+    fake: Callable[[Callable[[CliContext], int]], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    fake(raising(UsageError(f"r.toml:5: unknown key '{'k' * 50_000}' in [[rule]]")))
+    assert main(["rules"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("slotscope: error: r.toml:5: unknown key 'kkk")
+    assert line.endswith("kkk' in [[rule]]")
+    assert "k...k" in line
+    assert len(line) < 5000
+
+
 def test_a_defect_is_not_hidden(fake: Callable[[Callable[[CliContext], int]], None]) -> None:
     fake(raising(ZeroDivisionError()))
     with pytest.raises(ZeroDivisionError):
