@@ -1,0 +1,223 @@
+"""An experiment in every format: hand-written values, hostile names, limits, and what redaction takes out."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from profiler.analysis.compare import CompareOptions, compare_arms
+from profiler.analysis.control import ArmPair, against_control
+from profiler.analysis.gain import gain_attribution
+from profiler.analysis.ladder import ladder
+from profiler.analysis.per_unit import condition_per_unit, control_per_unit
+from profiler.analysis.power import power_table
+from profiler.model.costs import ArmCosts
+from profiler.model.experiment import BuildCost, ConditionFacts, Design, ExperimentRecord, VariantFacts
+from profiler.model.experiment_result import Agreement, ConditionResult, ExperimentResult, MetricAgreement
+from profiler.model.interval import Interval
+from profiler.model.run import RunMode
+from reports.experiment_report import ExperimentReport
+from reports.experiment_tables import agreement_line, bytes_text, gain_table, ladder_table, power_text_table, variant_table
+from reports.experiment_wording import condition_title, headline
+from reports.json_experiment import render_experiment_json, render_power_json
+from reports.markdown_experiment import render_experiment_markdown, render_power_markdown
+from reports.plots.experiment_plots import experiment_plots
+from reports.quantities import Scale
+from reports.redact import redacted
+from reports.terminal_experiment import render_experiment, render_power
+from reports.terminal_table import TerminalStyle
+from support.arms import Place, arm, infos, with_times
+
+MS = 1_000_000
+S = 1000 * MS
+HOSTILE = "a|b`<script>@user\x1b$"
+BASE = {"hash": [300, 304, 297, 301], "tree": [200, 203, 199, 201]}
+CAND = {"hash": [210, 215, 208, 211], "tree": [201, 202, 200, 199]}
+LAST = {"hash": [209, 214, 209, 211], "tree": [151, 152, 150, 149]}
+CONTROL = {"hash": [100, 102, 99, 101], "tree": [199, 203, 200, 201]}
+
+
+def costs(name: str, rows: dict[str, list[int]]) -> ArmCosts:
+    totals = [sum(values) * 2 * MS for values in zip(*rows.values(), strict=True)]
+    plain = with_times(infos(name, 4, Place(mode=RunMode.PLAIN)), totals, epoch=[float(total) for total in totals])
+    return arm(name, {row: [value * MS for value in values] for row, values in rows.items()}, plain=plain)
+
+
+def record(**changes: object) -> ExperimentRecord:
+    made = ExperimentRecord(
+        name="skip-slots",
+        design=Design.INTERLEAVED,
+        runs=4,
+        seed=7,
+        baseline="base",
+        command=("lcli",),
+        variants=(
+            VariantFacts(
+                "base", size_bytes=1_900_000_000, build=BuildCost(("cargo",), 90_000_000_000, 170_000_000_000, 3_200_000)
+            ),
+            VariantFacts("vecmap", note="VecMap", rebuild=BuildCost(("cargo",), 2 * S, 1, 1, "lib.rs: 'x' appended")),
+            VariantFacts("lockfree", note="no locks"),
+        ),
+        conditions=(ConditionFacts("full"), ConditionFacts("partial", ("--partial",), is_control=True)),
+    )
+    return replace(made, **changes)  # type: ignore[arg-type]
+
+
+def experiment(made: ExperimentRecord | None = None) -> ExperimentReport:
+    options = CompareOptions()
+    made = made or record()
+    full = [costs("base@full", BASE), costs("vecmap@full", CAND), costs("lockfree@full", LAST)]
+    partial = [costs(f"{name}@partial", CONTROL) for name in ("base", "vecmap", "lockfree")]
+    conditions = tuple(
+        condition_per_unit(
+            ConditionResult(
+                name,
+                compare_arms(arms[0], arms[1:], options),
+                tuple(gain_attribution(arms[0], candidate, "category") for candidate in arms[1:]),
+                ladder(arms, options, made.primary, ("VecMap", "no locks")),
+            ),
+            made.per,
+        )
+        for name, arms in (("full", full), ("partial", partial))
+    )
+    control = against_control(ArmPair("full", full[0], full[1]), ArmPair("partial", partial[0], partial[1]), "category", 0.01)
+    result = ExperimentResult(
+        session="s1",
+        started_at="2026-03-01T10:00:00+00:00",
+        record=made,
+        conditions=conditions,
+        controls=(control_per_unit(control, made.per),),
+        repeated=("base@full, round 2, plain: disturbed: 1.3 CPUs were busy with other work",),
+    )
+    return ExperimentReport(result, (*full, *partial), 8)
+
+
+def test_builds_and_what_they_cost() -> None:
+    shown = variant_table(record())
+    assert shown.headers == ("variant", "note", "size", "build", "build CPU", "build memory", "rebuild")
+    assert shown.rows == (
+        ("base (baseline)", "", "1.9 GB", "90.00 s", "170.00 s", "3.2 MB", ""),
+        ("vecmap", "VecMap", "", "", "", "", "2,000.0 ms"),
+        ("lockfree", "no locks", "", "", "", "", ""),
+    )
+    assert [bytes_text(size) for size in (0, 12, 1500, 2_500_000)] == ["", "12 B", "1.5 kB", "2.5 MB"]
+
+
+def test_the_primary_metric_is_the_headline() -> None:
+    report = experiment(record(primary="epoch"))
+    condition = report.result.conditions[0]
+    line = headline(condition, condition.comparison.candidates[0], report.result.record)
+    # Twice the sums of the rows, on average over the four runs: 2 x 1646 / 4 against 2 x 2005 / 4.
+    assert line.startswith("vecmap@full: epoch -179.5 ms [")
+    assert line.endswith("faster")
+    assert condition_title(report.result.conditions[1], report.result.record) == "partial (--partial), the control"
+
+
+def test_shares_add_up_and_the_rest_is_summed() -> None:
+    gain = experiment().result.conditions[0].gains[0]
+    whole = gain_table(gain, Scale("ms", MS, 1), 0)
+    assert [row[0] for row in whole.rows] == ["hash", "tree"]
+    assert whole.rows[0][1] == "-89.5"
+    assert whole.rows[0][2] in ("99.7 %", "100 %", "99.9 %", "100.0 %")
+    many = replace(gain, rows=tuple(replace(gain.rows[0], label=f"r{i}", share=0.25) for i in range(4)))
+    cut = gain_table(many, Scale("ms", MS, 1), 2)
+    assert [row[0] for row in cut.rows] == ["r0", "r1", "other (2)"]
+    assert cut.rows[2][1:] == ("-179.0", "50 %", "")
+
+
+def test_agreement_is_told_with_what_it_means() -> None:
+    agreed = MetricAgreement("epoch", -0.121, -0.123, 0.002, Interval(-0.01, 0.02), Agreement.AGREE)
+    assert agreement_line(agreed) == (
+        "epoch: the profile changed by -12.1 %, epoch by -12.3 %: they agree within what these runs can tell"
+    )
+    differing = replace(
+        agreed, agreement=Agreement.DIFFER, difference_interval=Interval(0.05, 0.07), meaning="epoch fell further"
+    )
+    assert agreement_line(differing).endswith("+5.0 to +7.0 % apart: epoch fell further")
+
+
+def test_steps() -> None:
+    found = experiment().result.conditions[0].ladder
+    assert found is not None
+    table = ladder_table(found, 0.01)
+    assert [row[0] for row in table.rows] == ["base@full", "vecmap@full (largest step)", "lockfree@full"]
+    assert [row[2] for row in table.rows] == ["501.2", "411.5", "361.2"]
+
+
+@pytest.mark.parametrize("width", [60, 100, 160])
+def test_terminal_tables_fit(width: int) -> None:
+    text = render_experiment(experiment(), TerminalStyle(width))
+    assert max(map(len, text.splitlines())) <= width
+    assert "made again: base@full, round 2, plain: disturbed" in " ".join(text.split())
+
+
+def test_times_per_unit_of_work() -> None:
+    whole, per_slot = experiment().result, experiment(record(per=32.0)).result
+    for first, second in zip(whole.conditions, per_slot.conditions, strict=True):
+        for one, other in zip(first.comparison.candidates, second.comparison.candidates, strict=True):
+            assert other.total.delta == pytest.approx(one.total.delta / 32)
+            assert other.total.relative == one.total.relative
+            assert other.rows[0].baseline.mean == pytest.approx(one.rows[0].baseline.mean / 32)
+            named = {metric.row.name: metric.row for metric in one.metrics}
+            for metric in other.metrics:
+                scale = 32 if metric.row.name in ("wall", "user", "system") else 1
+                assert metric.row.delta == pytest.approx(named[metric.row.name].delta / scale)
+    assert per_slot.controls[0].total.difference == pytest.approx(whole.controls[0].total.difference / 32)
+
+
+def test_json_says_all_of_it() -> None:
+    document = json.loads(render_experiment_json(experiment().result))
+    assert document["schema"] == "slotscope.experiment/1"
+    assert document["experiment"]["variants"][1]["rebuild"]["edit"] == "lib.rs: 'x' appended"
+    full = document["conditions"][0]
+    assert full["candidates"][0]["total"]["delta"] == -359 / 4 * MS
+    assert sum(row["share"] for row in full["gains"][0]["rows"]) == pytest.approx(1)
+    assert full["ladder"]["largest"] == "vecmap@full"
+    assert document["controls"][0]["control"] == "partial"
+
+
+def test_power_in_every_format() -> None:
+    table = power_table(costs("base", BASE), costs("cand", CAND), "category", 0.01, (4, 16))
+    assert json.loads(render_power_json(table))["runs"] == [4, 16]
+    assert [row[0] for row in power_text_table(table, 0).rows][:3] == ["hash", "tree", "total"]
+    assert "| hash |" in render_power_markdown(table, 8)
+    assert "4 runs" in render_power(table, 8, TerminalStyle(100))
+
+
+def test_markdown_is_safe_and_within_its_limit() -> None:
+    plan_text = "\n".join(f"# {HOSTILE} {number}" for number in range(20_000))
+    variants = (VariantFacts("base", note=HOSTILE, revision=HOSTILE), *record().variants[1:])
+    text = render_experiment_markdown(experiment(record(name=HOSTILE, variants=variants, plan_text=plan_text)))
+    assert len(text) <= 60_000
+    shown = text.partition("<details>")[0]
+    assert "<script>" not in shown
+    assert "\x1b" not in text
+    assert "@user" not in shown
+
+
+def test_redaction() -> None:
+    text = "host node-7.lan, node-7.lan: /home/ann/state.ssz /root/x /roots/y /srv/people/bob/z /var/home"
+    hidden = redacted(text, ("node-7.lan",), ("/srv/people/bob",))
+    assert hidden == "host host-1, host-1: ~/state.ssz ~/x /roots/y ~/z /var/home"
+    assert redacted("a node is no host: nodes, node", ("node",), ()) == "a host-1 is no host: nodes, host-1"
+
+
+def test_plots_are_the_same_bytes_again() -> None:
+    first, second = (experiment_plots(experiment().result) for _ in range(2))
+    assert [plot.name for plot in first] == [
+        "runs-full",
+        "waterfall-vecmap@full",
+        "waterfall-lockfree@full",
+        "ladder-full",
+        "runs-partial",
+        "waterfall-vecmap@partial",
+        "waterfall-lockfree@partial",
+        "ladder-partial",
+    ]
+    for one, other in zip(first, second, strict=True):
+        assert one.svg == other.svg
+        assert one.png == other.png
+        assert one.png.startswith(b"\x89PNG")
+        assert b"<svg" in one.svg
