@@ -126,8 +126,8 @@ def noise_of(family: RowFamily) -> stats_power.NoiseVariance:
     """What one replicate scatters; at least 2 replicates."""
     base, cand = family.baseline.values, family.candidate.values
     if family.is_paired:
-        return stats_power.NoiseVariance((cand - base).var(axis=-1, ddof=1), None)
-    return stats_power.NoiseVariance(base.var(axis=-1, ddof=1), cand.var(axis=-1, ddof=1))
+        return stats_power.NoiseVariance((cand - base).var(axis=-1, ddof=1), None, family.fewest)
+    return stats_power.NoiseVariance(base.var(axis=-1, ddof=1), cand.var(axis=-1, ddof=1), family.fewest)
 
 
 def _permutation_p(family: RowFamily, is_tested: BoolColumn, tested: int) -> FloatColumn | None:

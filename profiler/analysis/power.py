@@ -70,7 +70,7 @@ def _power_rows(family: RowFamily, unit: str, margin: float, runs: Sequence[int]
         return ()
     noise = noise_of(family)
     tested = max(int((~family.is_absent()).sum()), 1)
-    visible = stats_power.planned_effect(noise, family.fewest, np.array(runs, dtype=np.int64), tested)
+    visible = stats_power.planned_effect(noise, np.array(runs, dtype=np.int64), tested)
     needed = stats_power.runs_needed(np.full(len(family.names), margin), noise, tested)
     base, cand = family.baseline.values, family.candidate.values
     test = stats.paired_t(base, cand) if family.is_paired else stats.welch_t(base, cand)

@@ -1,8 +1,8 @@
 """What these runs could show: the smallest visible effect, and the runs that a given effect needs.
 
 Both answer for one row of a family of m rows: "flagged" means p < 0.05 / m, the first and strictest step of Holm's procedure.
-The power of a t test follows the noncentral t distribution (Student's t of a shifted mean); the spread that the runs showed
-stands for the true one.
+That the noise is known only from the runs that were made is allowed for (``stats_expected_power``): of many experiments like
+this one, each repeated with the effect that it named, 80 % flag it.
 """
 
 from __future__ import annotations
@@ -12,68 +12,62 @@ from dataclasses import dataclass
 import numpy as np
 
 from profiler.analysis.stats import ALPHA, MIN_REPLICATES, satterthwaite, t_quantile
+from profiler.analysis.stats_expected_power import effect_with_power, expected_power
 from profiler.model.arrays import BoolColumn, FloatColumn, Int64Column
 
 POWER = 0.80
+_EXACTLY_KNOWN = 10**9
 MOST_RUNS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
 class NoiseVariance:
     """Variance of one replicate.  Paired: ``first`` is that of the differences and ``second`` is None.  Otherwise those of the
-    baseline and of the candidate."""
+    baseline and of the candidate.  ``seen``: replicates per arm that showed it, at least 2; 0 = known
+    exactly."""
 
     first: FloatColumn
     second: FloatColumn | None
+    seen: int = 0
+
+    @property
+    def variance(self) -> FloatColumn:
+        """Of the difference of one replicate of either arm."""
+        return self.first if self.second is None else self.first + self.second
+
+    def degrees(self, runs: FloatColumn) -> FloatColumn:
+        """Of freedom of a test with so many ``runs`` per arm, at least 1."""
+        per_run = 1.0 if self.second is None else satterthwaite(self.first, self.second, 2, 2)
+        degrees: FloatColumn = np.maximum(per_run * (runs - 1.0), 1.0)
+        return degrees
+
+    def degrees_seen(self) -> FloatColumn:
+        """Of freedom of the variances themselves; more than matter where they are known exactly."""
+        return self.degrees(np.full(self.first.shape, float(self.seen or _EXACTLY_KNOWN)))
 
 
 def visible_effect(standard_error: FloatColumn, degrees: FloatColumn, family: int) -> FloatColumn:
-    """Size of the effect that such runs flag with 80 % probability, in the unit of ``standard_error``.
-
-    Standard errors of few runs are too small on average; divided by c4, their mean over the true value for normal noise
-    (tabulated for control charts since Shewhart), the promise is kept on average.
-    """
-    from scipy import special
-
-    noncentrality: FloatColumn = special.nctdtrinc(degrees, 1 - POWER, _critical(degrees, family))
-    return noncentrality * standard_error / mean_of_deviation(degrees)
-
-
-def planned_effect(noise: NoiseVariance, seen: int, runs: Int64Column, family: int) -> FloatColumn:
-    """[rows, len(runs)]: the effect that so many runs per arm flag with 80 % probability, for noise that ``seen`` runs per arm
-    showed."""
-    from scipy import special
-
-    count = runs.astype(np.float64)
-    if noise.second is None:
-        variance, per_run = noise.first, np.ones(noise.first.shape)
-    else:
-        variance, per_run = noise.first + noise.second, satterthwaite(noise.first, noise.second, 2, 2)
-    degrees = np.maximum(per_run[..., np.newaxis] * (count - 1.0), 1.0)
-    noncentrality: FloatColumn = special.nctdtrinc(degrees, 1 - POWER, _critical(degrees, family))
-    deviation = np.sqrt(variance) / mean_of_deviation(np.maximum(per_run * (seen - 1.0), 1.0))
-    effect: FloatColumn = noncentrality * deviation[..., np.newaxis] / np.sqrt(count)
+    """Size of the effect that an experiment like this one flags with 80 % probability, in the unit of ``standard_error``."""
+    effect: FloatColumn = _visible_size(degrees, degrees, family) * standard_error
     return effect
 
 
-def mean_of_deviation(degrees: FloatColumn) -> FloatColumn:
-    """c4: expected sample standard deviation over the true one, for normal noise; 0.94 for five values."""
-    from scipy import special
+def planned_effect(noise: NoiseVariance, runs: Int64Column, family: int) -> FloatColumn:
+    """[rows, len(runs)]: the effect that so many runs per arm flag with 80 % probability."""
+    count = runs.astype(np.float64)
+    degrees = np.stack([noise.degrees(np.full(noise.first.shape, each)) for each in count.tolist()], axis=-1)
+    seen = noise.degrees_seen()
+    sizes = _visible_size(np.broadcast_to(seen[..., np.newaxis], degrees.shape), degrees, family)
+    effect: FloatColumn = sizes * np.sqrt(noise.variance[..., np.newaxis] / count)
+    return effect
 
-    logarithm: FloatColumn = special.gammaln((degrees + 1) / 2) - special.gammaln(degrees / 2)
-    mean: FloatColumn = np.sqrt(2 / degrees) * np.exp(logarithm)
-    return mean
 
-
-def power_of(noncentrality: FloatColumn, degrees: FloatColumn, family: int) -> FloatColumn:
-    """Probability that an effect of so many standard errors is flagged with its own sign."""
-    from scipy import special
-
-    critical = _critical(degrees, family)
-    # Far beyond the critical value the power is 1 but for rounding, and the distribution's series fail.
-    shift = np.minimum(noncentrality, 3 * critical + 20)
-    missed: FloatColumn = np.nan_to_num(special.nctdtr(degrees, shift, critical), nan=0.0)
-    return 1 - missed
+def _visible_size(seen: FloatColumn, degrees: FloatColumn, family: int) -> FloatColumn:
+    """In standard errors; paired rows all have the same degrees of freedom, so each pair is looked up once."""
+    pairs, place = np.unique(np.stack([seen.ravel(), degrees.ravel()]), axis=1, return_inverse=True)
+    sizes = effect_with_power(POWER, pairs[0], pairs[1], _critical(pairs[1], family))
+    found: FloatColumn = sizes[place.ravel()].reshape(degrees.shape)
+    return found
 
 
 def runs_needed(effect: FloatColumn, noise: NoiseVariance, family: int) -> Int64Column:
@@ -93,15 +87,11 @@ def runs_needed(effect: FloatColumn, noise: NoiseVariance, family: int) -> Int64
 
 
 def _is_enough(effect: FloatColumn, noise: NoiseVariance, runs: Int64Column, family: int) -> BoolColumn:
-    if noise.second is None:
-        variance = noise.first
-        degrees: FloatColumn = runs.astype(np.float64) - 1.0
-    else:
-        variance = noise.first + noise.second
-        degrees = satterthwaite(noise.first, noise.second, 2, 2) * (runs - 1.0)
-    error: FloatColumn = np.sqrt(variance / runs)
+    degrees = noise.degrees(runs.astype(np.float64))
+    error: FloatColumn = np.sqrt(noise.variance / runs)
     sizes = np.abs(effect) / np.where(error > 0, error, 1.0)
-    is_enough: BoolColumn = (error == 0) | (power_of(sizes, degrees, family) >= POWER)
+    power = expected_power(sizes, noise.degrees_seen(), degrees, _critical(degrees, family))
+    is_enough: BoolColumn = (error == 0) | (power >= POWER)
     return is_enough
 
 

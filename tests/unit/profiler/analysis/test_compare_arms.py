@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.integrate
 import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
@@ -231,17 +232,22 @@ def test_an_undecided_row_says_what_would_decide_it() -> None:
     baseline = arm("a", {"x": in_ms(100, 100, 100, 100, 100)})
     found = compare(baseline, arm("b", {"x": in_ms(103, 99, 104, 102, 100)})).rows[0]
     assert found.verdict is Verdict.UNDECIDED
-    critical = scipy.stats.t.ppf(0.975, 4)
     assert found.visible_effect is not None
     assert found.runs_needed is not None
-    # The standard error of five differences is 0.94 of the true one on average.
-    reached = 1 - scipy.stats.nct.cdf(critical, 4, 0.93999 * found.visible_effect / (math.sqrt(0.86) * MS))
-    assert reached == pytest.approx(0.8, abs=1e-4)
-    powers = [
-        1 - scipy.stats.nct.cdf(scipy.stats.t.ppf(0.975, runs - 1), runs - 1, 1.6 / math.sqrt(4.3 / runs))
-        for runs in (found.runs_needed - 1, found.runs_needed)
-    ]
-    assert powers[0] < 0.8 <= powers[1]
+    # Both spreads, that of these runs and that of the next ones, are estimates: chi distributions over the true one.
+
+    def reached(effect: float, runs: int) -> float:
+        critical = scipy.stats.t.ppf(0.975, runs - 1)
+
+        def weighted(spread: float) -> float:
+            power = scipy.stats.nct.sf(critical, runs - 1, effect * spread * math.sqrt(runs / 4.3))
+            return float(2 * scipy.stats.chi.pdf(2 * spread, 4) * power)
+
+        return float(scipy.integrate.quad(weighted, 0, 5, limit=200)[0])
+
+    assert reached(found.visible_effect / MS, 5) == pytest.approx(0.8, abs=2e-3)
+    assert reached(1.6, found.runs_needed - 1) < 0.8 + 1e-3
+    assert reached(1.6, found.runs_needed) >= 0.8 - 1e-3
 
 
 def test_the_same_difference_in_every_run_cannot_be_tested() -> None:
