@@ -77,7 +77,7 @@ def _notes(recording: Recording, index: RecordIndex, counts: IngestCounts, sampl
         notes.append(f"{what} from before the program started {were} left out")
     if not any(event.sample_type & spec.PERF_SAMPLE_CALLCHAIN for event in recording.attributes) and len(samples):
         notes.append("recorded without call stacks; use --call-graph")
-    if index.processor_traces:
+    if index.has_processor_trace:
         notes.append("what the processor traced (such as Intel PT) is not decoded; only samples are counted")
     if index.skipped:
         notes.append(_skipped_note(index.skipped))

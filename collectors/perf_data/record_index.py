@@ -21,13 +21,13 @@ _COMPRESSED = (spec.PERF_RECORD_COMPRESSED, spec.PERF_RECORD_COMPRESSED2)
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class RecordIndex:
     """``sample_offsets``: int64, byte offset of every sample in the file, in file order.  ``skipped``: (type, count) of
-    records whose type is not known.  ``processor_traces``: records of what a processor traced (Intel PT, SPE, CoreSight).
+    records whose type is not known.  ``has_processor_trace``: of Intel PT, SPE or CoreSight.
     ``end``: first byte that was not read; ``is_cut``: more was promised or lay there."""
 
     sample_offsets: Int64Column
     side_band: SideBand
     skipped: tuple[tuple[int, int], ...]
-    processor_traces: int
+    has_processor_trace: bool
     end: int
     is_cut: bool
 
@@ -62,7 +62,8 @@ def index_records(source: ByteSource, extent: Section, trailers: Trailers, *, is
         sample_offsets=np.concatenate(samples) if samples else np.zeros(0, np.int64),
         side_band=decoder.side_band,
         skipped=tuple(sorted((kind, count) for kind, count in counts.items() if kind not in spec.KNOWN_RECORD_TYPES)),
-        processor_traces=counts[spec.PERF_RECORD_AUXTRACE],
+        # The traces themselves are no longer there when a pipe's records have become plain ones.
+        has_processor_trace=bool(counts[spec.PERF_RECORD_AUXTRACE_INFO] or counts[spec.PERF_RECORD_AUXTRACE]),
         end=position,
         is_cut=is_cut,
     )

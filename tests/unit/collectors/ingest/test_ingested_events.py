@@ -41,16 +41,18 @@ def test_without_times_the_order_is_that_of_the_file() -> None:
     assert capture.samples.time_ns.tolist() == [0, 0]
 
 
-@pytest.mark.parametrize("traced", [0, 2])
-def test_traces_of_the_processor_are_named_once(traced: int) -> None:
+@pytest.mark.parametrize(("described", "traced"), [(0, 0), (0, 2), (1, 0), (1, 2)])
+def test_traces_of_the_processor_are_named_once(described: int, traced: int) -> None:
     content = program()
+    for _ in range(described):
+        content.record(70, 0, writer.words(1, 0, 0))
     for _ in range(traced):
         content.record(71, 0, writer.words(24, 0, 0, 0, 0))
         content.records.append(bytes(24))
     content.sample(Sample(chain=(USER, 0x400010)))
     capture = ingested(content)
     assert len(capture.samples) == 1
-    assert sum("Intel PT" in note for note in capture.quality.notes) == bool(traced)
+    assert sum("Intel PT" in note for note in capture.quality.notes) == bool(described or traced)
 
 
 def test_events_units_and_weights() -> None:
