@@ -12,11 +12,17 @@ from reports.quantities import Scale, count, scale_for
 @dataclass(frozen=True, slots=True)
 class ComparisonReport:
     """``arms``: the baseline's costs, then each candidate's, for quality, build IDs and commands.  ``limit``: rows shown
-    before the remainder is summed up, 0 = all."""
+    before the remainder is summed up, 0 = all.  ``per``: the units of work of a run, one of which is shown."""
 
     comparison: Comparison
     arms: tuple[ArmCosts, ...] = ()
     limit: int = 0
+    per: float = 1.0
+
+
+def per_lines(per: float) -> list[str]:
+    """What weights and times are divided by, if by anything."""
+    return [f"weights and times are per unit of work, {per:g} of which are in a run"] if per != 1 else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +48,11 @@ def shown_rows(candidate: CandidateComparison, limit: int) -> tuple[tuple[Compar
         sum(row.delta for row in rest),
     )
     return candidate.rows[:limit], summed
+
+
+def is_profiled(candidate: CandidateComparison) -> bool:
+    """Whether any run of the two arms was under perf; else there are times and metrics alone."""
+    return bool(candidate.total.baseline.values or candidate.total.candidate.values)
 
 
 def comparison_scale(comparison: Comparison, candidate: CandidateComparison) -> Scale:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from profiler.model.comparison import CandidateComparison, Comparison
-from profiler.model.experiment import ExperimentRecord
+from profiler.model.experiment import Design, ExperimentRecord
 from profiler.model.experiment_result import ConditionResult, ControlResult, ExperimentResult
-from reports.comparison_report import comparison_scale, metric_scale
+from reports.comparison_report import comparison_scale, is_profiled, metric_scale
 from reports.quantities import counted, probability
 from reports.wording import Terms, effect_text, verdict_word
 
@@ -14,22 +14,33 @@ def design_line(result: ExperimentResult) -> str:
     """ "2 variants under 2 conditions, interleaved, 10 rounds, session 20260301-100000-abcd"."""
     record = result.record
     conditions = f" under {counted(len(record.conditions), 'condition')}" if record.conditions else ""
-    line = f"{counted(len(record.variants), 'variant')}{conditions}, {record.design}, {counted(record.runs, 'round')}"
+    line = f"{counted(len(record.variants), 'variant')}{conditions}, {record.design}, {counted(record.runs, _rounds(record))}"
     line += f", session {result.session} of {result.started_at}"
     if record.per != 1:
         line += f"; times are per unit of work, {record.per:g} of which are in a run"
     return line
 
 
+def _rounds(record: ExperimentRecord) -> str:
+    return {Design.PARALLEL: "window", Design.CROSSOVER: "window under each variant"}.get(record.design, "round")
+
+
 def headline(condition: ConditionResult, candidate: CandidateComparison, record: ExperimentRecord) -> str:
-    """The primary metric's result, or that of the CPU time where there is none."""
+    """The primary metric's result, or that of the CPU time where there is none; without a profile, of the plan's first
+    metric, or else of the first time that was measured."""
     comparison = condition.comparison
-    for metric in candidate.metrics:
-        if metric.row.name == record.primary:
-            scale = metric_scale(metric)
-            effect = f"{record.primary} {effect_text(metric.row, scale)}"
-            verdict = verdict_word(metric.row, Terms(scale, metric.unit, comparison.margin))
-            return f"{candidate.name}: {effect}{_p(metric.row.p_adjusted)}: {verdict}"
+    measured = {metric.row.name: metric for metric in candidate.metrics}
+    names = [record.primary]
+    if not is_profiled(candidate):
+        names += [*(metric.name for metric in record.metrics), *measured]
+    metric = next((measured[name] for name in names if name in measured), None)
+    if metric is not None:
+        scale = metric_scale(metric)
+        effect = f"{metric.row.name} {effect_text(metric.row, scale)}"
+        verdict = verdict_word(metric.row, Terms(scale, metric.unit, comparison.margin))
+        return f"{candidate.name}: {effect}{_p(metric.row.p_adjusted)}: {verdict}"
+    if not is_profiled(candidate):
+        return f"{candidate.name}: nothing was measured"
     scale = comparison_scale(comparison, candidate)
     effect = f"CPU time {effect_text(candidate.total, scale)}"
     verdict = verdict_word(candidate.total, Terms(scale, comparison.unit, comparison.margin))

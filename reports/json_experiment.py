@@ -42,6 +42,7 @@ def render_experiment_json(result: ExperimentResult) -> str:
         "conditions": [_condition(condition) for condition in result.conditions],
         "controls": [_control(control) for control in result.controls],
         "repeated": [valid_utf8(line) for line in result.repeated],
+        "left_out": [valid_utf8(line) for line in result.left_out],
         "warnings": warnings_json(result.warnings),
     }
     return document_text(document)

@@ -10,7 +10,15 @@ from profiler.model.comparison import CandidateComparison, ComparisonRow, Verdic
 from profiler.model.costs import ArmCosts
 from profiler.model.run import CaptureInfo
 from reports.arm_lines import quality_line, warning_line
-from reports.comparison_report import ComparisonReport, RowsSum, comparison_scale, metric_scale, shown_rows
+from reports.comparison_report import (
+    ComparisonReport,
+    RowsSum,
+    comparison_scale,
+    is_profiled,
+    metric_scale,
+    per_lines,
+    shown_rows,
+)
 from reports.markdown_text import MAX_CHARACTERS, code_block, details, fitting, name, table, text
 from reports.quantities import Scale, probability
 from reports.wording import (
@@ -18,6 +26,7 @@ from reports.wording import (
     delta_text,
     interval_text,
     method_line,
+    metrics_method_line,
     profiling_cost_text,
     relative_change,
     relative_interval,
@@ -32,7 +41,8 @@ def render_comparison_markdown(report: ComparisonReport) -> str:
     """Result, method, tables, quality and warnings in the open; per-run values, build IDs and commands folded away."""
     comparison = report.comparison
     head = [block for candidate in comparison.candidates for block in candidate_blocks(report, candidate)]
-    head.append(_list(f"{name(arm.name)}: {text(quality_line(arm))}" for arm in report.arms))
+    head.append(_list(text(line) for line in per_lines(report.per)))
+    head.append(_list(f"{name(arm.name)}: {text(quality_line(arm))}" for arm in report.arms if arm.infos))
     head.append(_list(text(profiling_cost_text(cost)) for cost in comparison.profiling_costs))
     head.append(_list(f"**warning** {text(warning_line(warning))}" for warning in comparison.warnings))
     shown = fitting([block for block in head if block], MAX_CHARACTERS - 1_000)
@@ -45,11 +55,15 @@ def render_comparison_markdown(report: ComparisonReport) -> str:
 def candidate_blocks(report: ComparisonReport, candidate: CandidateComparison) -> list[str]:
     """Heading, result, method and tables of one candidate; some may be empty."""
     comparison = report.comparison
+    heading = f"### {name(candidate.name)} against {name(comparison.baseline_name)}"
+    if not is_profiled(candidate):
+        method = f"{metrics_method_line(candidate, comparison.baseline_runs)}."
+        return [heading, text(method[0].upper() + method[1:]), _metrics_table(report, candidate)]
     scale = comparison_scale(comparison, candidate)
     sentence = result_sentence(candidate, comparison.baseline_name, Terms(scale, comparison.unit, comparison.margin))
     method = f"{comparison.event} by {comparison.dimension}; {method_line(candidate, comparison.baseline_runs)}."
     return [
-        f"### {name(candidate.name)} against {name(comparison.baseline_name)}",
+        heading,
         f"**{text(sentence)}**",
         text(method),
         _rows_table(report, candidate, scale),
@@ -134,7 +148,7 @@ def _details(report: ComparisonReport) -> list[str]:
 def value_blocks(report: ComparisonReport, candidate: CandidateComparison) -> list[str]:
     """Per-run values, one block per row so that a length limit cuts between rows."""
     scale = comparison_scale(report.comparison, candidate)
-    rows: list[tuple[ComparisonRow, Scale]] = [(candidate.total, scale)]
+    rows: list[tuple[ComparisonRow, Scale]] = [(candidate.total, scale)] if is_profiled(candidate) else []
     rows += [(metric.row, metric_scale(metric)) for metric in candidate.metrics]
     rows += [(row, scale) for row in candidate.rows]
     arms = (report.comparison.baseline_name, candidate.name)
@@ -155,7 +169,8 @@ def arm_facts(arm: ArmCosts) -> str:
     lines += [f"revision {name(revision)}" for revision in _distinct(info.revision for info in infos)]
     lines += [f"toolchain {name(toolchain)}" for toolchain in _distinct(info.program.toolchain for info in infos)]
     lines += [f"host {name(host)}" for host in _distinct(_host(info) for info in infos)]
-    lines.append(f"event {name(arm.event)}, rules {name(arm.rules)}" + (f", phase {name(arm.phase)}" if arm.phase else ""))
+    if arm.infos:
+        lines.append(f"event {name(arm.event)}, rules {name(arm.rules)}" + (f", phase {name(arm.phase)}" if arm.phase else ""))
     commands = _distinct(shlex.join(info.command) for info in infos)
     block = f"**{name(arm.name)}**\n\n{_list(lines)}"
     return f"{block}\n\n{code_block(commands)}" if commands else block

@@ -61,7 +61,8 @@ def _shown(report: ExperimentReport) -> list[str]:
     for control in result.controls:
         blocks += [f"### {text(control_title(control))}", _table(control_table(control, report.limit))]
     blocks.append(_list(text(f"made again: {line}") for line in result.repeated))
-    blocks.append(_list(f"{name(arm.name)}: {text(quality_line(arm))}" for arm in report.arms))
+    blocks.append(_list(text(f"left out: {line}") for line in result.left_out))
+    blocks.append(_list(f"{name(arm.name)}: {text(quality_line(arm))}" for arm in report.arms if arm.infos))
     blocks.append(_list(_warnings(report)))
     return blocks
 

@@ -7,7 +7,15 @@ from dataclasses import dataclass
 
 from profiler.model.comparison import CandidateComparison, ComparisonRow, Verdict
 from reports.arm_lines import quality_line, warning_line
-from reports.comparison_report import ComparisonReport, RowsSum, comparison_scale, metric_scale, shown_rows
+from reports.comparison_report import (
+    ComparisonReport,
+    RowsSum,
+    comparison_scale,
+    is_profiled,
+    metric_scale,
+    per_lines,
+    shown_rows,
+)
 from reports.plain_text import printable, shorten_middle
 from reports.quantities import Scale, probability
 from reports.terminal_table import PATH_DIMENSIONS, Column, TerminalStyle, render_table, wrap
@@ -16,6 +24,7 @@ from reports.wording import (
     delta_text,
     interval_text,
     method_line,
+    metrics_method_line,
     note_text,
     profiling_cost_text,
     relative_change,
@@ -50,7 +59,8 @@ def render_comparison(report: ComparisonReport, style: TerminalStyle) -> str:
     sections = [
         section for candidate in report.comparison.candidates for section in candidate_sections(report, candidate, style)
     ]
-    sections.append(_wrapped([f"{printable(arm.name)}: {quality_line(arm)}" for arm in report.arms], style))
+    sections.append(_wrapped(per_lines(report.per), style))
+    sections.append(_wrapped([f"{printable(arm.name)}: {quality_line(arm)}" for arm in report.arms if arm.infos], style))
     sections.append(_wrapped([profiling_cost_text(cost) for cost in report.comparison.profiling_costs], style))
     sections.append(_wrapped([f"warning {warning_line(warning)}" for warning in report.comparison.warnings], style))
     return "\n\n".join(section for section in sections if section) + "\n"
@@ -59,6 +69,11 @@ def render_comparison(report: ComparisonReport, style: TerminalStyle) -> str:
 def candidate_sections(report: ComparisonReport, candidate: CandidateComparison, style: TerminalStyle) -> list[str]:
     """Result, method, tables and notes of one candidate; some may be empty."""
     comparison = report.comparison
+    if not is_profiled(candidate):
+        names = f"{printable(candidate.name)} against {printable(comparison.baseline_name)}"
+        header = wrap(f"{names}: {metrics_method_line(candidate, comparison.baseline_runs)}", style)
+        tables = [_metrics_table(report, candidate, style)]
+        return [header, *tables, _notes(candidate, style), _footnote(tables, style)]
     scale = comparison_scale(comparison, candidate)
     header = _wrapped(
         [
@@ -172,7 +187,8 @@ def _cells(cells: Sequence[str], rest: RowsSum | None, rest_cell: str = "") -> t
 def _notes(candidate: CandidateComparison, style: TerminalStyle) -> str:
     """Equal notes are told once, with all rows that have them."""
     labels: dict[str, list[str]] = {}
-    for row in (*candidate.rows, candidate.total, *(metric.row for metric in candidate.metrics)):
+    of_profile = (*candidate.rows, candidate.total) if is_profiled(candidate) else ()
+    for row in (*of_profile, *(metric.row for metric in candidate.metrics)):
         if note := note_text(row):
             labels.setdefault(note, []).append(printable(row.label))
     return _wrapped([f"{', '.join(rows)}: {note}" for note, rows in labels.items()], style)

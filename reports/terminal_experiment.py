@@ -43,7 +43,8 @@ def render_experiment(report: ExperimentReport, style: TerminalStyle) -> str:
     for control in result.controls:
         sections += [wrap(control_title(control), style) + "\n" + _table(control_table(control, report.limit), style)]
     sections.append(_wrapped([f"made again: {line}" for line in result.repeated], style))
-    sections.append(_wrapped([f"{printable(arm.name)}: {quality_line(arm)}" for arm in report.arms], style))
+    sections.append(_wrapped([f"left out: {line}" for line in result.left_out], style))
+    sections.append(_wrapped([f"{printable(arm.name)}: {quality_line(arm)}" for arm in report.arms if arm.infos], style))
     sections.append(_wrapped(_warnings(report), style))
     return "\n\n".join(section for section in sections if section) + "\n"
 

@@ -146,6 +146,22 @@ def method_line(candidate: CandidateComparison, baseline_runs: int) -> str:
     return f"{runs}, {test}, {counted(candidate.family, 'row')} tested, p adjusted by Holm, intervals 95 % unadjusted"
 
 
+def metrics_method_line(candidate: CandidateComparison, baseline_runs: int) -> str:
+    """How the verdicts on times and metrics were reached where nothing was profiled."""
+    of_arms = [metric.row for metric in candidate.metrics]
+    base, cand = (
+        max((len(spread.values) for spread in spreads), default=0)
+        for spreads in ([row.baseline for row in of_arms], [row.candidate for row in of_arms])
+    )
+    if candidate.test is TestKind.CROSSOVER or (candidate.test is TestKind.WELCH and base < baseline_runs):
+        runs = f"{base} processes ({counted(baseline_runs, 'window')}) against {cand} ({candidate.runs})"
+    else:
+        runs = f"{counted(baseline_runs, 'run')} against {counted(candidate.runs, 'run')}"
+    if candidate.test is TestKind.NONE:
+        return f"{runs}: no interval, differences as measured"
+    return f"times and metrics without a profile, {runs}, {candidate.test.value}, each tested by itself, intervals 95 %"
+
+
 def profiling_cost_text(cost: ProfilingCost) -> str:
     """ "profiling base took 2.1 % more CPU time than its plain runs"."""
     change = 100 * (cost.ratio - 1)

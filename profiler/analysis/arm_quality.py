@@ -70,6 +70,8 @@ def judge(
     ]
     return QualityVerdict(
         quality=replace(quality, status=_worst(finding.severity for finding in findings)),
+    if not runs:  # what was not profiled has no stacks that could be bad
+        findings = [*more]
         missing=missing,
         warnings=tuple(ReportWarning(finding.code, finding.message, finding.advice) for finding in findings),
     )

@@ -66,6 +66,7 @@ def _compare(
         )
     matching = match_runs(baseline.infos, candidate.infos)
     rows, total = _families(baseline, candidate, matching, options)
+    is_profiled = bool(baseline.infos or candidate.infos)
     metrics = compare_metrics(baseline, candidate, options.metrics, options.margin)
     naming = naming_warning(baseline, candidate)
     warnings = [
@@ -77,7 +78,7 @@ def _compare(
     compared = CandidateComparison(
         name=candidate.name,
         runs=_run_count(candidate),
-        test=kind_of_test(matching),
+        test=kind_of_test(matching if is_profiled else match_runs(baseline.plain, candidate.plain)),
         family=rows.tested,
         rows=rows.rows,
         total=total.rows[0],

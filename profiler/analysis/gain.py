@@ -24,7 +24,7 @@ def gain_attribution(baseline: ArmCosts, candidate: ArmCosts, dimension: str, me
     """Rows as ``compare_arms`` has them.  Shares are of the change of the profile's total, ``metrics`` those held against it,
     all when empty.  ``UsageError`` for a dimension or metric that an arm does not have."""
     matching = match_runs(baseline.infos, candidate.infos)
-    agreements = _agreements(baseline, candidate, metrics)
+    agreements = _agreements(baseline, candidate, metrics) if baseline.infos and candidate.infos else ()
     if not matching.fewest:
         return GainAttribution(candidate.name, (), agreements)
     tables = arm_table(baseline, dimension), arm_table(candidate, dimension)

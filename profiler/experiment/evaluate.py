@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from profiler.analysis.compare import CompareOptions, compare_arms
 from profiler.analysis.control import ArmPair, against_control
+from profiler.analysis.failed_runs import failed_runs
 from profiler.analysis.gain import gain_attribution
 from profiler.analysis.ladder import ladder
 from profiler.analysis.per_unit import condition_per_unit, control_per_unit
@@ -75,13 +76,15 @@ class Evaluator:
         conditions = tuple(
             _condition_result(record, name, arms, options) for name, arms in zip(names, by_condition, strict=True)
         )
+        failures = failed_runs([arm for arms in by_condition for arm in arms])
         result = ExperimentResult(
             session=experiment.session.name,
             started_at=experiment.session.start.started_at,
             record=record,
             conditions=conditions,
             controls=_controls(record, by_condition, dimension, self.margin),
-            repeated=_left_out(by_condition),
+            repeated=failures.repeated,
+            left_out=failures.left_out,
             warnings=_warnings(conditions, record),
         )
         return Evaluation(result, tuple(arm for arms in by_condition for arm in arms))
@@ -131,11 +134,11 @@ def _ladder(record: ExperimentRecord, arms: Sequence[ArmCosts], options: Compare
 def _controls(
     record: ExperimentRecord, by_condition: Sequence[Sequence[ArmCosts]], dimension: str, margin: float
 ) -> tuple[ControlResult, ...]:
-    control = next((row for row, condition in enumerate(record.conditions) if condition.is_control), None)
-    if control is None:
-        return ()
+    """Of every condition that has a control under the same load."""
+    controls = {condition.load: row for row, condition in enumerate(record.conditions) if condition.is_control}
     found = []
-    for row in range(len(record.conditions)):
+    for row, condition in enumerate(record.conditions):
+        control = controls.get(condition.load, row)
         for column in range(1, len(record.variants)) if row != control else ():
             treated, held = (
                 ArmPair(record.conditions[place].name, by_condition[place][0], by_condition[place][column])
@@ -143,14 +146,6 @@ def _controls(
             )
             found.append(control_per_unit(against_control(treated, held, dimension, margin), record.per))
     return tuple(found)
-
-
-def _left_out(by_condition: Sequence[Sequence[ArmCosts]]) -> tuple[str, ...]:
-    failed = [(info, arm.name) for arms in by_condition for arm in arms for info in arm.failed]
-    failed.sort(key=lambda entry: entry[0].identity.position)
-    return tuple(
-        f"{name}, round {info.identity.round + 1}, {info.identity.mode}: {info.outcome.failure}" for info, name in failed
-    )
 
 
 def _warnings(conditions: Sequence[ConditionResult], record: ExperimentRecord) -> tuple[ReportWarning, ...]:

@@ -15,8 +15,9 @@ from profiler.experiment.plan_check_services import CPU_TIME_METRIC
 from profiler.model.run import Metric, RunOutcome
 
 EXCLUDED = "excluded by the plan"
-# A window may end late by so much of its length.
-_LATEST = 0.1
+# A window that ends much later was interrupted: the machine slept, or had no time for anything.
+_LONGEST = 2.0
+_LONGEST_SLACK_S = 1.0
 _SETTLE_SLACK_S = 0.1
 
 
@@ -67,12 +68,13 @@ def _metrics(before: TargetMoment, after: TargetMoment, rule: WindowRule) -> tup
         if moment.failure:
             raise CaptureError(f"{when} the window: {moment.failure}")
     length_s = (after.monotonic_ns - before.monotonic_ns) / 1e9
-    if length_s > rule.window_s * (1 + _LATEST) + _SETTLE_SLACK_S:
+    if length_s > rule.window_s * _LONGEST + _LONGEST_SLACK_S:
         raise CaptureError(f"the window took {length_s:.1f} s in place of {rule.window_s:g} s")
     found: tuple[Metric, ...] = ()
     if before.process is not None and after.process is not None:
         _check_process(before, after.process, rule)
-        used = float(sum(used_between(before.process.usage, after.process.usage)))
+        # Windows never end to the millisecond: what is told is the use in exactly the time that the plan says.
+        used = sum(used_between(before.process.usage, after.process.usage)) * rule.window_s / length_s
         found = (Metric(CPU_TIME_METRIC, used, "ns", (used,)),)
     if before.page is not None and after.page is not None:
         found += page_metrics(rule.pages, before.page, after.page)

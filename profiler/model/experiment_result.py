@@ -151,7 +151,8 @@ class ConditionResult:
 @dataclass(frozen=True, slots=True)
 class ExperimentResult:
     """``conditions`` in the plan's order, controls included; ``controls``: every candidate under every other condition.
-    ``repeated``: runs that failed or were disturbed and were made again, with the reason."""
+    ``repeated``: runs that failed or were disturbed and were made again, with the reason; ``left_out``: those that count for
+    nothing and were not made again."""
 
     session: str
     started_at: str
@@ -159,6 +160,7 @@ class ExperimentResult:
     conditions: tuple[ConditionResult, ...]
     controls: tuple[ControlResult, ...] = ()
     repeated: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
     warnings: tuple[ReportWarning, ...] = ()
 
 

@@ -87,7 +87,7 @@ def page(port: int, mean_ms: float) -> None:
     """Observations come with time, 1000 a second, around the mean and each window a little different."""
     observations = _Observations()
     started = time.monotonic()
-    wobble = itertools.cycle((0.98, 1.0, 1.02, 1.01, 0.99))
+    wobble = itertools.cycle((1.0,))
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
