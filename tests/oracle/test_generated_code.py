@@ -188,7 +188,9 @@ def test_javascript_has_the_names_that_perf_shows(perf: str, tmp_path: Path, map
     if node is None:
         pytest.skip("node is not installed")
     (tmp_path / "hot.js").write_text(SCRIPT)
-    path = record(perf, tmp_path / "x.data", node, "--perf-basic-prof", tmp_path / "hot.js")
+    # Beside the table it writes a log into the working directory.
+    log = ["--no-logfile-per-isolate", f"--logfile={tmp_path / 'v8.log'}"]
+    path = record(perf, tmp_path / "x.data", node, "--perf-basic-prof", *log, tmp_path / "hot.js")
     capture = read_recording(path, None, Locator())
     found = names_of(capture)
     maps |= {Path(f"/tmp/perf-{pid}.map") for pid, _ in found}
