@@ -91,7 +91,7 @@ def _is_high_below_user(lists: AddressLists) -> BoolColumn:
     """Addresses of the kernel's half that would have called user code: what a broken frame-pointer chain took for a return
     address, such as a negative number."""
     is_high = lists.addresses >= _KERNEL_HALF
-    calls_user = is_high[:-1] & ~is_high[1:]
+    calls_user = is_high[:-1] > is_high[1:]
     ends = lists.start[1:-1]
     calls_user[ends[(ends > 0) & (ends < len(is_high))] - 1] = False
     if not calls_user.any():
