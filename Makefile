@@ -29,8 +29,8 @@ demo: setup
 test-full: FULL := --full
 test test-full: setup
 	@status=0; set -x; \
-	$(PYTEST) -q $(FULL) -n 2 -m 'not perf' $(PYTEST_ARGS) || [ $$? = 5 ] || status=1; \
-	$(PYTEST) -q $(FULL) -m perf $(PYTEST_ARGS) || [ $$? = 5 ] || status=1; \
+	$(PYTEST) -q -rs $(FULL) -n 2 -m 'not perf' $(PYTEST_ARGS) || [ $$? = 5 ] || status=1; \
+	$(PYTEST) -q -rs $(FULL) -m perf $(PYTEST_ARGS) || [ $$? = 5 ] || status=1; \
 	{ set +x; } 2>/dev/null; exit $$status
 
 # Without ruff's cache, which does not notice that the order of imports depends on which modules exist.

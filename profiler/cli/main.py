@@ -1,8 +1,8 @@
 """The console script: finds the command, runs it, and turns errors into one line and an exit code.
 
 Exit codes: 0 done; 1 the work failed or the input is damaged; 2 wrong usage, or a limit of ``compare --fail-on`` that
-cannot be checked; 3 such a limit was exceeded; 130 interrupted, 129 and 143 ended by SIGHUP and SIGTERM; 141 the
-reader of the output went away.
+cannot be checked; 3 such a limit was exceeded; 70 a fault of slotscope itself; 130 interrupted, 129 and 143 ended by SIGHUP
+and SIGTERM; 141 the reader of the output went away.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import argparse
 import errno
 import gc
 import importlib
+import keyword
 import os
 import sys
 from collections.abc import Sequence
@@ -29,11 +30,13 @@ if TYPE_CHECKING:
     from profiler.model.costs import MissingSymbols
 
 PROGRAM = "slotscope"
-COMMANDS = ("record", "report", "compare", "experiment", "export", "explain", "rules", "list", "show", "rm", "demo")
+COMMANDS = ("record", "report", "compare", "experiment", "export", "explain", "rules", "list", "show", "rm", "import", "demo")
 _READING_COMMANDS = ("report", "compare", "export", "explain")
 EXIT_BY_SIGNAL = 128
 EXIT_INTERRUPTED = 130
 EXIT_BROKEN_PIPE = 141
+EXIT_INTERNAL_ERROR = 70
+TRACEBACK_VARIABLE = "SLOTSCOPE_TRACEBACK"
 # Names out of a damaged file can have any length; both ends of a message stay.
 _LONGEST_MESSAGE_CELLS = 4096
 _WRITE_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
@@ -80,11 +83,28 @@ def main(argv: Sequence[str] | None = None) -> int:
         return EXIT_BROKEN_PIPE
     except OSError as error:
         return _fail(f"{_place_of(error)}{error.strerror or error}", 1)
+    except MemoryError:
+        return _fail("out of memory: look at fewer runs at a time, or at a phase of them", 1)
+    except Exception as error:  # noqa: BLE001 - the last line of defence: a user is owed one line, and how to see more
+        if os.environ.get(TRACEBACK_VARIABLE):
+            raise
+        return _fail(_internal_error(error), EXIT_INTERNAL_ERROR)
+
+
+def _internal_error(error: Exception) -> str:
+    """Names the place in our own code, so that a report of it is worth something."""
+    import traceback
+
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    what = f"{type(error).__name__}: {error}".splitlines()[0]
+    place = f"{Path(frame.filename).name}:{frame.lineno}"
+    return f"internal error at {place} ({what}); please report it ({TRACEBACK_VARIABLE}=1 shows more)"
 
 
 def load_command(name: str) -> CommandModule:
     """The module of a command, imported now."""
-    return cast(CommandModule, importlib.import_module(f"profiler.cli.{name}"))
+    module = f"{name}_" if keyword.iskeyword(name) else name
+    return cast(CommandModule, importlib.import_module(f"profiler.cli.{module}"))
 
 
 def command_parser(name: str) -> argparse.ArgumentParser:

@@ -90,8 +90,17 @@ def test_a_name_without_end_does_not_fill_the_terminal(
     assert len(line) < 5000
 
 
-def test_a_defect_is_not_hidden(fake: Callable[[Callable[[CliContext], int]], None]) -> None:
-    fake(raising(ZeroDivisionError()))
+def test_a_defect_is_one_line_with_its_place_and_a_code_of_its_own(
+    fake: Callable[[Callable[[CliContext], int]], None],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fake(raising(ZeroDivisionError("by zero\nsecond")))
+    assert main(["rules"]) == 70
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("slotscope: error: internal error at test_main.py:")
+    assert "(ZeroDivisionError: by zero); please report it" in line
+    monkeypatch.setenv("SLOTSCOPE_TRACEBACK", "1")
     with pytest.raises(ZeroDivisionError):
         main(["rules"])
 
