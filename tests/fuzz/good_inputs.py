@@ -8,6 +8,8 @@ import os
 import platform
 import shutil
 import struct
+import tempfile
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -17,6 +19,7 @@ from random import Random
 import zstandard
 from fuzz import mutations, programs
 from fuzz.mutations import Mutation
+from fuzz.sandbox import Limits, limited
 
 from support import container_writer as containers
 from support import perf_data_writer as writer
@@ -72,13 +75,13 @@ def _map_program(content: RecordingWriter, program: bytes, path: bytes, build_id
     content.mmap2(PID, PROGRAM_AT + offset, length, offset, path, build_id=build_id)
 
 
-def program_recording(program: bytes) -> bytes:
+def program_recording(program: bytes, build_id: bytes = b"") -> bytes:
     """Frame pointer stacks of an event, and stack dumps of another one."""
     dumps = writer.USUAL | writer.REGS_USER | writer.STACK_USER
     events = [EventSpec(), EventSpec(dumps, user_registers=USER_REGISTERS, user_stack=DUMP_BYTES)]
     content = RecordingWriter(events)
     content.comm(PID, PID, b"program", is_exec=True)
-    _map_program(content, program, b"/gone/program")
+    _map_program(content, program, b"/gone/program", build_id)
     code, rng = _code(program), Random(1)
     for row, ip in enumerate(code):
         chain = (writer.USER_MARKER, ip, *rng.sample(code, 3))
@@ -234,6 +237,38 @@ _SCRIPT_WORDS = (
     "# ",
     "PERF_RECORD_COMM", "branch-misses:", "99999999999999999999/1",
 )  # fmt: skip
+PLAN = b"""[experiment]
+name = "two"
+design = "interleaved"
+runs = 5
+warmup = 1
+seed = 7
+baseline = "base"
+phase = "^main$"
+margin = 2
+timeout = "5 min"
+command = ["{binary}", "--input", "{input.state}"]
+
+[[input]]
+name = "state"
+path = "x.folded"
+note = "small"
+
+[[variant]]
+name = "base"
+binary = "/bin/true"
+
+[[variant]]
+name = "other"
+binary = "/bin/false"
+note = '''another
+one'''
+build_env = { LEVEL = "2" }
+build = ["true"]
+"""
+_PLAN_WORDS = (
+    "[[variant]]", "[variant.rebuild]", "{input.x}", "{", "'''", "= []", "= {}", "2030-01-01", "= 1e400", "= true", "nan",
+)  # fmt: skip
 KALLSYMS = b"".join(
     b"%016x %s %s%s\n" % (0xFFFFFFFF81000000 + 64 * row, (b"T", b"t", b"W", b"D")[row % 4], b"function_%d" % row, module)
     for row in range(60)
@@ -253,6 +288,45 @@ def _rules() -> GoodInput:
         ("rules", "show", "rules.toml"),
     )
     return GoodInput(files, ["rules.toml"], mutations.text(_RULE_WORDS), commands)
+
+
+def _plan() -> GoodInput:
+    command = ("experiment", "run", "plan.toml", "--dry-run")
+    return GoodInput({"plan.toml": PLAN, "x.folded": FOLDED}, ["plan.toml"], mutations.text(_PLAN_WORDS), [command])
+
+
+def _symbol_cache() -> GoodInput | None:
+    """What is kept of a program, with checksums that are right."""
+    from symbolize.elf.image import parse_image
+
+    program = programs.built("dwarf5").get("program")
+    if program is None:
+        return None
+    recording = program_recording(program, parse_image(program, "program").build_id)
+    files = {"x.data": recording, "bin/program": program}
+    reading_it = reading("x.data", "--debug-dir", "bin")
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name)
+        for file, content in files.items():
+            (directory / file).parent.mkdir(exist_ok=True)
+            (directory / file).write_bytes(content)
+        limited(_all_lines, directory, Limits())
+        kept = sorted(path for path in (directory / "cache").rglob("*") if path.is_file())
+        files |= {str(path.relative_to(directory)): path.read_bytes() for path in kept}
+    return GoodInput(files, [name for name in files if name.startswith("cache/")], checked_again, reading_it)
+
+
+def _all_lines() -> int:
+    from profiler.cli.main import main
+
+    return main(["report", "x.data", "--by", "line", "--debug-dir", "bin"])
+
+
+def checked_again(rng: Random, data: bytes) -> bytes:
+    """Damage behind a checksum that is put right again; see ``symbolize.column_file``."""
+    out = bytearray(data[:32] + mutations.tables(rng, data[32:]))
+    struct.pack_into("<I", out, 28, zlib.crc32(out[32:]))
+    return bytes(out)
 
 
 def _store(target: Callable[[str], bool], mutation: Mutation) -> GoodInput:
@@ -350,6 +424,8 @@ def _makers() -> Iterator[tuple[str, Callable[[], GoodInput | None]]]:
     )
     yield "folded", lambda: _texts(FOLDED, (";", "1e3", "0.5", "-5", "a;b;c 1"))
     yield "rules", _rules
+    yield "plan", _plan
+    yield "symbol-cache", _symbol_cache
     yield "capture-bytes", lambda: _store(lambda name: name.endswith(".capture"), mutations.tables)
     yield "capture-tables", lambda: _store(lambda name: name.endswith(".capture"), reframed)
     yield "catalog", lambda: _store(lambda name: name.endswith(".sqlite"), mutations.tables)

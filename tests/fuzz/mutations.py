@@ -211,9 +211,9 @@ def text(extra: Sequence[str]) -> Mutation:
 
 
 _WORDS = (
-    "", "0", "-1", "1e999", "99999999999999999999999", "0x", "ffffffffffffffff", "\x00", "\r\n", "\n\n", "\t", ";", "(", ")", "[",
-    "]",
-    "\ufeff", "\ud800".encode("utf-8", "surrogatepass").decode("utf-8", "surrogateescape"), "é", "\u202e", "\x1b[31m", "\udcff",
+    "", "0", "-1", "1e999", "99999999999999999999999", "0x", "ffffffffffffffff", "\x00", "\r\n", "\n\n", "\t", ";", "(", ")",
+    "[", "]", "\ufeff", "\ud800".encode("utf-8", "surrogatepass").decode("utf-8", "surrogateescape"), "é", "\u202e",
+    "\x1b[31m", "\udcff",
 )  # fmt: skip
 
 
