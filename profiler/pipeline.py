@@ -234,12 +234,12 @@ class _Analysis:
         """How far the costs can be trusted."""
         qualities = [result.quality for result in results]
         weight = sum(quality.weight for quality in qualities)
-        call_graphs = {capture.info.perf.call_graph for capture in self.profiled}
+        settings = {capture.info.perf for capture in self.profiled}
         more = [
             *coverage_findings(self._arm.name, self.profiled, self.event),
-            *phase_findings(self._arm.name, [result.unproven for result in results], weight, call_graphs),
+            *phase_findings(self._arm.name, [result.unproven for result in results], weight, settings),
         ]
-        return judge(qualities, [capture.quality for capture in self.profiled], call_graphs, more)
+        return judge(qualities, [capture.quality for capture in self.profiled], settings, more)
 
     def warnings(self, results: Sequence[_RunCosts]) -> tuple[ReportWarning, ...]:
         """What was left out, and filters that matched nothing."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from profiler.analysis.file_findings import file_findings
 from profiler.analysis.findings import FAILED, OK, WARN, Finding, percent
 from profiler.analysis.run_quality import RunQuality
+from profiler.analysis.truncation_advice import truncation_advice
 from profiler.model.costs import ArmQuality, MissingSymbols
 from profiler.model.quality import CaptureQuality, ReportWarning
+from profiler.model.run import PerfSettings
 from profiler.model.sample_table import StackState
 
 WARN_TRUNCATED, FAIL_TRUNCATED = 0.02, 0.20
@@ -35,11 +37,11 @@ class QualityVerdict:
 def judge(
     runs: Sequence[RunQuality],
     recordings: Sequence[CaptureQuality],
-    call_graphs: Iterable[str] = (),
+    settings: Collection[PerfSettings] = (),
     more: Sequence[Finding] = (),
 ) -> QualityVerdict:
-    """Judges an arm by its profiled runs (``recordings``: what was counted while ingesting them).  ``call_graphs``: how their
-    stacks were recorded (``PerfSettings``).  ``more``: what was found by other means."""
+    """Judges an arm by its profiled runs (``recordings``: what was counted while ingesting them).  ``settings``: how their
+    stacks were recorded.  ``more``: what was found by other means."""
     weight = sum(run.weight for run in runs)
     share = _Shares(weight)
     states = [sum(run.by_state[state] for run in runs) for state in StackState]
@@ -62,16 +64,16 @@ def judge(
     findings = [
         *more,
         *_recording_findings(quality, recordings),
-        *_stack_findings(quality),
-        *_rootless(runs, quality, set(call_graphs)),
+        *_stack_findings(quality, settings),
+        *_rootless(runs, quality, {perf.call_graph for perf in settings}),
         *_name_findings(quality, missing),
         *file_findings(runs, weight),
         *_weight_findings(runs, quality),
     ]
-    return QualityVerdict(
-        quality=replace(quality, status=_worst(finding.severity for finding in findings)),
     if not runs:  # what was not profiled has no stacks that could be bad
         findings = [*more]
+    return QualityVerdict(
+        quality=replace(quality, status=_worst(finding.severity for finding in findings)),
         missing=missing,
         warnings=tuple(ReportWarning(finding.code, finding.message, finding.advice) for finding in findings),
     )
@@ -105,12 +107,12 @@ def _recording_findings(quality: ArmQuality, recordings: Sequence[CaptureQuality
     return found
 
 
-def _stack_findings(quality: ArmQuality) -> list[Finding]:
+def _stack_findings(quality: ArmQuality, settings: Collection[PerfSettings]) -> list[Finding]:
     found = []
     if quality.truncated > WARN_TRUNCATED:
         severity = FAILED if quality.truncated > FAIL_TRUNCATED else WARN
         message = f"{percent(quality.truncated)} of the weight has truncated stacks: callers are missing"
-        found.append(Finding(severity, "truncated", message, "record with a bigger stack dump: --call-graph dwarf,32768"))
+        found.append(Finding(severity, "truncated", message, truncation_advice(settings)))
     if quality.no_user_stack > WARN_NO_USER_STACK:
         message = f"{percent(quality.no_user_stack)} of the weight has no user stack"
         found.append(Finding(WARN, "no-user-stack", message, "record with --call-graph fp or dwarf; kernel threads have none"))

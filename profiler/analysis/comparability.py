@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from profiler.analysis.compare_replicates import Matching
 from profiler.analysis.findings import percent
+from profiler.analysis.truncation_advice import truncation_advice
 from profiler.model.costs import ArmCosts
 from profiler.model.quality import ReportWarning
 from profiler.model.run import CaptureInfo, RunMode
@@ -86,7 +87,9 @@ def fact_warnings(baseline: ArmCosts, candidate: ArmCosts) -> list[ReportWarning
             f"truncated stacks: {percent(truncated[0])} of {baseline.name}, {percent(truncated[1])} of {candidate.name}; "
             "categories found by outer frames are biased by it"
         )
-        found.append(ReportWarning("truncation-differs", message, "record with a larger dump: --call-graph dwarf,32768"))
+        worse = baseline if truncated[0] > truncated[1] else candidate
+        advice = truncation_advice({info.perf for info in worse.infos})
+        found.append(ReportWarning("truncation-differs", message, advice))
     return found
 
 

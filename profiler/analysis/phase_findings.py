@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from profiler.analysis.attributed_run import AttributedRun
 from profiler.analysis.findings import WARN, Finding, percent
 from profiler.analysis.phases import PhaseSelection
+from profiler.analysis.truncation_advice import truncation_advice
+from profiler.model.run import PerfSettings
 from profiler.model.sample_table import StackState
 
 WARN_BROKEN = 0.05
@@ -34,7 +36,7 @@ def unproven_weight(run: AttributedRun, phase: PhaseSelection | None) -> Unprove
     return Unproven(int(samples.weight[broken].sum()), int(samples.weight[unproven].sum()))
 
 
-def phase_findings(arm: str, runs: Sequence[Unproven], weight: int, call_graphs: Set[str]) -> list[Finding]:
+def phase_findings(arm: str, runs: Sequence[Unproven], weight: int, settings: Collection[PerfSettings]) -> list[Finding]:
     """``phase-open`` when a part of the phase's ``weight`` that matters may lie outside of it."""
     broken, everything = sum(run.broken for run in runs), sum(run.all for run in runs)
     if broken <= WARN_BROKEN * weight and everything <= WARN_ALL * weight:
@@ -44,6 +46,6 @@ def phase_findings(arm: str, runs: Sequence[Unproven], weight: int, call_graphs:
         "inside because nothing shows that the phase was left"
     )
     advice = "record with --call-graph dwarf"
-    if call_graphs == {"dwarf"}:
-        advice = "record with a bigger stack dump (--call-graph dwarf,32768), and with the binaries of all stacks at hand"
+    if {perf.call_graph for perf in settings} == {"dwarf"}:
+        advice = f"{truncation_advice(settings)}; have the binaries of all stacks at hand"
     return [Finding(WARN, "phase-open", message, advice)]

@@ -23,7 +23,7 @@ from symbolize.unwind.stacks import StackDumps as StackDumps
 from symbolize.unwind.stored_rules import RuleStore as RuleStore
 from symbolize.unwind.unwound_stacks import UnwoundStacks as UnwoundStacks
 
-MAX_DEPTH = 127
+MAX_DEPTH = 4096  # the biggest dump holds no more frames that are aligned as the ABI wants them
 
 
 class Unwinder:

@@ -11,7 +11,7 @@ import pytest
 from profiler.model.arrays import Int32Column, Int64Column, UInt64Column
 from support.elf_programs import compile_program, load_image, system_library, tool_output
 from symbolize.elf.image import ElfImage
-from symbolize.unwind.unwinder import EndReason, StackDumps, Unwinder, UnwoundStacks
+from symbolize.unwind.unwinder import MAX_DEPTH, EndReason, StackDumps, Unwinder, UnwoundStacks
 
 RBX, RBP, RSP, R10, RIP = 3, 6, 7, 10, 16
 BASE = 0x5555_0000_0000
@@ -154,7 +154,7 @@ class Program:
         mapped = (self.image.link_addresses(offset) != np.uint64(2**64 - 1)) & (address_space == 0)
         return np.where(mapped, 0, -1).astype(np.int32), np.where(mapped, offset, runtime_address)
 
-    def unwind(self, *stacks: Stack, max_depth: int = 127) -> UnwoundStacks:
+    def unwind(self, *stacks: Stack, max_depth: int = MAX_DEPTH) -> UnwoundStacks:
         words = np.array([word for stack in stacks for word in stack.words] or [0], np.uint64)
         sizes = [len(stack.words) for stack in stacks]
         registers = np.zeros((len(stacks), 17), np.uint64)
@@ -318,9 +318,11 @@ def test_loops_and_deep_stacks_end(program: Program) -> None:
     assert reason(stacks) == EndReason.LOOP
     deep = Stack(program.at("by_stack_pointer"), [0, 0, 0, program.at("by_stack_pointer")] * 200)
     stacks = program.unwind(deep)
-    assert len(stacks.dso) == 127
+    assert len(stacks.dso) == 201  # all that the dump holds
+    assert reason(stacks) == EndReason.DUMP_LIMIT
+    stacks = program.unwind(deep, max_depth=5)
+    assert len(stacks.dso) == 5
     assert reason(stacks) == EndReason.DEPTH_LIMIT
-    assert len(program.unwind(deep, max_depth=5).dso) == 5
 
 
 @pytest.mark.parametrize(

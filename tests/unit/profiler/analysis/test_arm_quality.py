@@ -14,7 +14,7 @@ from profiler.model.capture import empty_capture
 from profiler.model.costs import MissingSymbols
 from profiler.model.dso import Dso, DsoKind
 from profiler.model.quality import CaptureQuality
-from profiler.model.run import ProgramFacts
+from profiler.model.run import PerfSettings, ProgramFacts
 from profiler.model.sample_table import StackState
 from profiler.model.symbols import NO_CAVEATS, FileCaveats
 from support.attribution import attributed, rules
@@ -206,13 +206,32 @@ state   rootless     rootless       rootless           ok
 def test_advice_for_rootless_stacks_depends_on_how_they_were_recorded() -> None:
     ends = tuple(UnwindingEnd(f"/lib/{name}", weight) for name, weight in (("a", 1), ("b", 40), ("c", 20), ("d", 10)))
     run = replace(GOOD, by_state=(900, 0, 100, 0, 0), rootless_in=ends)
-    (pointers,) = judge([run], [], {"fp"}).warnings
+    (pointers,) = judge([run], [], [PerfSettings(call_graph="fp")]).warnings
     assert pointers.advice == "build with frame pointers, or record with --call-graph dwarf"
-    (dumps,) = judge([run], [], {"dwarf"}).warnings
+    (dumps,) = judge([run], [], [PerfSettings(call_graph="dwarf")]).warnings
     assert dumps.advice.startswith("unwinding ended in /lib/b, /lib/c, /lib/d: ")
     assert "--call-graph" not in dumps.advice
-    (mixed,) = judge([run], [], {"dwarf", "fp"}).warnings
+    (mixed,) = judge([run], [], [PerfSettings(call_graph="dwarf"), PerfSettings(call_graph="fp")]).warnings
     assert mixed.advice == pointers.advice
+
+
+@pytest.mark.parametrize(
+    ("settings", "advice"),
+    [
+        ([PerfSettings(call_graph="dwarf", dump_bytes=8192)], "--call-graph dwarf,16384"),
+        ([PerfSettings(call_graph="dwarf", dump_bytes=16384)], "--call-graph dwarf,32768"),
+        ([PerfSettings(call_graph="dwarf", dump_bytes=32768)], "--call-graph dwarf,65528"),
+        ([PerfSettings(call_graph="dwarf", dump_bytes=65528)], "record with --call-graph fp"),
+        ([PerfSettings(call_graph="fp")], "kernel.perf_event_max_stack"),
+        ([PerfSettings(call_graph="lbr")], "kernel.perf_event_max_stack"),
+        ([PerfSettings(call_graph="dwarf")], "--max-stack 4096"),  # text: its header names no size
+        ([], "--max-stack 4096"),
+    ],
+)
+def test_advice_for_truncated_stacks_helps_as_they_were_recorded(settings: list[PerfSettings], advice: str) -> None:
+    (found,) = judge([replace(GOOD, by_state=(700, 0, 0, 300, 0))], [], settings).warnings
+    assert found.code == "truncated"
+    assert advice in found.advice
 
 
 def test_what_was_found_elsewhere_counts_too() -> None:
@@ -243,8 +262,15 @@ def test_missing_symbols_are_merged_over_runs_heaviest_first() -> None:
     assert found.missing == (MissingSymbols("/a", "ab12", 0.055, "stripped"), MissingSymbols("/b", "ab12", 0.05, "stripped"))
 
 
-def test_an_arm_without_samples() -> None:
+def test_an_arm_that_was_not_profiled_has_no_bad_stacks() -> None:
     found = judge([], [])
+    assert found.quality.status == "ok"
+    assert codes(found) == []
+
+
+def test_an_arm_without_samples() -> None:
+    nothing = replace(GOOD, weight=0, samples=0, by_state=(0, 0, 0, 0, 0), own=0, own_with_debug=0, heaviest_sample=0)
+    found = judge([nothing], [CaptureQuality()])
     assert found.quality.status == "warn"
     assert codes(found) == ["few-samples"]
     assert found.quality.own_debug_share == -1.0
