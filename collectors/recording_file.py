@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 from collectors.ingest.frame_builder import KernelNames
 from collectors.ingest.ingest import ImageSource, IngestEnvironment, RuleStore, ingest_indexed
@@ -17,18 +18,24 @@ from collectors.ingest.kernel_identity import KernelIdentity, kernel_identity
 from collectors.jit_maps import JitMapFiles, with_names_of_host
 from collectors.perf_data.directory import open_directory
 from collectors.perf_data.expansion import Progress, silent
-from collectors.perf_data.file_kind import FileKind, file_kind
+from collectors.perf_data.file_kind import FileKind, file_kind, may_be_json
 from collectors.perf_data.file_wrapping import unwrapped
 from collectors.perf_data.reader import Recording, open_plain
-from profiler.errors import FormatError
+from profiler.errors import FormatError, UsageError
 from profiler.model.arrays import UInt64Column
-from profiler.model.capture import Capture
+from profiler.model.capture import Capture, empty_capture
 from profiler.model.dso import DsoKind
 from profiler.model.run import CaptureInfo, RunIdentity, RunMode
 from profiler.model.standard_input import STANDARD_INPUT
 
+if TYPE_CHECKING:
+    from collectors.importers.benchmark_json import MeasuredArm
+
 # Text in UTF-16, or with names that hold control characters, does not look like text at first.
 _PERHAPS_TEXT = (FileKind.TEXT, FileKind.OTHER)
+_JSON_START = 64
+# Commands of a benchmark that a message lists.
+_MOST_NAMED = 8
 
 
 class Locator(ImageSource, Protocol):
@@ -60,6 +67,58 @@ def read_recording(path: Path, info: CaptureInfo | None, locator: Locator, progr
             if read is not None:
                 return read_text(plain, info or imported_info(path), read)
         return _capture(open_plain(plain, progress), path, info, locator)
+
+
+def read_runs(path: Path, locator: Locator, progress: Progress = silent, part: str = "") -> tuple[Capture, ...]:
+    """Every run that a file holds: one of a recording, all executions of what a benchmark measured (``hyperfine``, Google
+    Benchmark), which have no samples.
+
+    ``part``: which of several commands, by number from 1 or by name; "" = the only one.  ``UsageError`` for a part that the
+    file does not have, or when one must be named; else as ``read_recording``.
+    """
+    arms = _benchmark_arms(path, progress)
+    if not arms:
+        if part:
+            raise UsageError(f"{_shown_name(path)} is one recording and has no part {part!r}: leave #{part} out")
+        return (read_recording(path, None, locator, progress),)
+    return tuple(empty_capture(info) for info in _chosen(arms, part, _shown_name(path)).runs)
+
+
+def read_arms(path: Path, locator: Locator, progress: Progress = silent, part: str = "") -> tuple[Capture, ...]:
+    """As ``read_runs``, but without ``part`` the runs of all commands, each named as its variant."""
+    arms = () if part else _benchmark_arms(path, progress)
+    if not arms:
+        return read_runs(path, locator, progress, part)
+    return tuple(empty_capture(info) for arm in arms for info in arm.runs)
+
+
+def _benchmark_arms(path: Path, progress: Progress) -> tuple[MeasuredArm, ...]:
+    """Nothing for any other file; standard input is looked at once only, as a recording."""
+    if path == STANDARD_INPUT or not path.is_file():
+        return ()
+    with _opened(path) as stream:
+        if not may_be_json(stream.read(_JSON_START)):
+            return ()
+        stream.seek(0)
+        source = unwrapped(stream, str(path), progress).source
+        from collectors.importers.benchmark_json import benchmark_reader, read_benchmark
+
+        read = benchmark_reader(source)
+        return read_benchmark(source, imported_info(path), read) if read is not None else ()
+
+
+def _chosen(arms: Sequence[MeasuredArm], part: str, source: str) -> MeasuredArm:
+    by_name = [arm for arm in arms if arm.name == part]
+    if not part and len(arms) == 1:
+        return arms[0]
+    if part.isdecimal() and not by_name and 0 < int(part) <= len(arms):
+        return arms[int(part) - 1]
+    if len(by_name) == 1:
+        return by_name[0]
+    options = "; ".join(f"{source}#{number} is {arm.name}" for number, arm in enumerate(arms[:_MOST_NAMED], 1))
+    more = f"; and {len(arms) - _MOST_NAMED} more" if len(arms) > _MOST_NAMED else ""
+    what = "has no part" if part and not by_name else "has several parts" if not part else "has several commands"
+    raise UsageError(f"{source} {what}{f' {part!r}' if part else ''}: name one, {options}{more}")
 
 
 def _capture(recording: Recording, path: Path, info: CaptureInfo | None, locator: Locator) -> Capture:

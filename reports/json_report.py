@@ -46,11 +46,13 @@ def render_report_json(report: ArmReport) -> str:
     return document_text(document)
 
 
-def render_comparison_json(comparison: Comparison) -> str:
-    """Candidates and rows in their order; ``delta`` = candidate - baseline, means per run in ``unit``."""
+def render_comparison_json(comparison: Comparison, per: float = 1.0) -> str:
+    """Candidates and rows in their order; ``delta`` = candidate - baseline, means per run in ``unit``; of weights and times per
+    unit of work, ``per`` of which are in a run."""
     document: dict[str, Json] = {
         "schema": COMPARE_SCHEMA,
         "unit": valid_utf8(comparison.unit),
+        "per": number_json(per),
         "baseline": {"name": valid_utf8(comparison.baseline_name), "runs": comparison.baseline_runs},
         "candidates": [candidate_json(candidate) for candidate in comparison.candidates],
         "warnings": warnings_json(comparison.warnings),

@@ -61,6 +61,11 @@ def file_kind(source: ByteSource) -> FileKind:
     return FileKind.TEXT if start.translate(None, _CONTROL_BYTES) == start else FileKind.OTHER
 
 
+def may_be_json(start: bytes) -> bool:
+    """Whether a file that starts so may hold a JSON object, perhaps compressed: reason enough to look closer."""
+    return start.lstrip().startswith(b"{") or any(start.startswith(magic) for magic, _ in _WRAPPING_MAGIC)
+
+
 def not_a_recording(source: ByteSource) -> FormatError:
     """The error that says what the file is instead of a recording, and the way out."""
     start = bytes(source.window(0, PROBE_BYTES))

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import argparse
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from profiler.cli.context import CliContext, terminal_style
-from profiler.cli.fail_on import exceeded, parse_limit, undecidable
+from profiler.cli.fail_on import check_limits, parse_limit
 from profiler.cli.options import ReadingOptions, add_selection_options, add_table_options, reading_options
 
 if TYPE_CHECKING:
+    from profiler.model.costs import ArmCosts
     from reports.comparison_report import ComparisonReport
 
 NAME = "compare"
 HELP = "Compare arms: what a build changed, with intervals and verdicts"
-EXIT_LIMIT_EXCEEDED = 3
-EXIT_NOT_CHECKED = 2
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,6 +25,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_selection_options(parser)
     add_table_options(parser)
     group = parser.add_argument_group("what is tested")
+    group.add_argument(
+        "--via",
+        action="append",
+        metavar="SELECTOR",
+        help="the build in the middle of two that were never measured together: a variant in the sessions of both, or given "
+        "twice, as measured with the baseline and with the candidate; every composed number is marked",
+    )
+    group.add_argument(
+        "--per",
+        type=_units,
+        default=1.0,
+        metavar="N",
+        help="units of work in a run: weights and times are shown for one of them",
+    )
     group.add_argument("--metric", action="append", metavar="NAME", help="only this metric or time; may be repeated")
     group.add_argument(
         "--margin",
@@ -38,39 +52,48 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         type=parse_limit,
         metavar="[ROW:]PCT",
-        help="exit with 3 when the whole interval of the total, or of ROW, lies above PCT %% of the baseline; may be repeated",
+        help="exit with 3 when the whole interval of the total, or of ROW (a row, a metric or metric:NAME), lies above PCT %% "
+        "of the baseline; may be repeated",
     )
 
 
 def run(arguments: argparse.Namespace, context: CliContext) -> int:
     options = reading_options(arguments)
+    if arguments.via:
+        from profiler.cli.compare_composed import composed_text
+
+        context.stdout.write(composed_text(arguments, options, context))
+        return 0
     report = _comparison_report(arguments, options, context)
     limits = arguments.fail_on or []
-    broken = exceeded(report.comparison, limits)
+    checked = check_limits(report.comparison, limits)
     context.stdout.write(_rendered(report, options, context))
     context.stdout.flush()
-    unchecked = undecidable(report.comparison, limits)
-    for line in [*unchecked, *broken]:
-        print(f"slotscope: {line}", file=context.stderr)
-    if broken:
-        return EXIT_LIMIT_EXCEEDED
-    return EXIT_NOT_CHECKED if unchecked else 0
+    return checked.tell(context.stderr)
 
 
 def _comparison_report(arguments: argparse.Namespace, options: ReadingOptions, context: CliContext) -> ComparisonReport:
     from profiler.analysis.compare import CompareOptions, compare_arms
+    from profiler.analysis.per_unit import per_unit
+    from reports.comparison_report import ComparisonReport
+
+    costs = costs_of([arguments.baseline, *arguments.candidates], options, context)
+    compare_options = CompareOptions(dimension=options.by, margin=arguments.margin, metrics=tuple(arguments.metric or ()))
+    comparison = per_unit(compare_arms(costs[0], costs[1:], compare_options), arguments.per)
+    return ComparisonReport(comparison, costs, options.rows, arguments.per)
+
+
+def costs_of(selectors: Sequence[str], options: ReadingOptions, context: CliContext) -> tuple[ArmCosts, ...]:
+    """One per selector, in order; arms without profiled runs have their times and metrics alone."""
     from profiler.cli.load_arms import load_arms, symbol_tools
     from profiler.cli.progress import SlowProgress
     from profiler.pipeline import arm_costs
-    from reports.comparison_report import ComparisonReport
 
     tools = symbol_tools(options.debug_dirs)
     with SlowProgress(context.stderr) as progress:
-        arms = load_arms([arguments.baseline, *arguments.candidates], context, tools.locator, progress)
+        arms = load_arms(selectors, context, tools.locator, progress, needs_profile=False)
         analysis = options.analysis(arms)
-        costs = tuple(arm_costs(arm, analysis, tools.symbolizer, progress) for arm in arms)
-    compare_options = CompareOptions(dimension=options.by, margin=arguments.margin, metrics=tuple(arguments.metric or ()))
-    return ComparisonReport(compare_arms(costs[0], costs[1:], compare_options), costs, options.rows)
+        return tuple(arm_costs(arm, analysis, tools.symbolizer, progress) for arm in arms)
 
 
 def _rendered(report: ComparisonReport, options: ReadingOptions, context: CliContext) -> str:
@@ -78,7 +101,7 @@ def _rendered(report: ComparisonReport, options: ReadingOptions, context: CliCon
         case "json":
             from reports.json_report import render_comparison_json
 
-            return render_comparison_json(report.comparison)
+            return render_comparison_json(report.comparison, report.per)
         case "csv":
             from reports.csv_report import render_comparison_csv
 
@@ -101,3 +124,14 @@ def _percentage(text: str) -> float:
     if not (0 < value < 100):
         raise argparse.ArgumentTypeError(f"{text!r} is not a percentage between 0 and 100")
     return value / 100
+
+
+def _units(text: str) -> float:
+    """Argument type: a number above 0."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not (math.isfinite(value) and 1e-9 < value < 1e15):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of units of work above 0")
+    return value

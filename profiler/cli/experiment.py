@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from profiler.cli.context import CliContext, terminal_style
+from profiler.cli.fail_on import check_limits, parse_limit
 from profiler.cli.options import add_selection_options, add_table_options, reading_options
 from profiler.cli.termination import signals_as_interrupts
 
@@ -31,6 +33,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_selection_options(showing)
     add_table_options(showing)
     showing.add_argument("--redact", action="store_true", help="replace host names and home directories")
+    showing.add_argument(
+        "--fail-on",
+        action="append",
+        type=parse_limit,
+        metavar="[ROW:]PCT",
+        help="exit with 3 when the whole interval of the total, of ROW or of the metric ROW lies above PCT %% of the baseline "
+        "under any condition; may be repeated",
+    )
     showing.add_argument("--plots", metavar="DIR", type=Path, help="also write plots, as SVG and PNG, into this directory")
     powering = actions.add_parser("power", help="what more runs could show", description="What more runs could show.")
     _add_session(powering)
@@ -39,16 +49,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, context: CliContext) -> int:
-    actions: dict[str, Callable[[argparse.Namespace, CliContext], None]] = {"run": _run, "show": _show, "power": _power}
-    actions[arguments.action](arguments, context)
-    return 0
+    actions: dict[str, Callable[[argparse.Namespace, CliContext], int]] = {"run": _run, "show": _show, "power": _power}
+    return actions[arguments.action](arguments, context)
 
 
 def _add_session(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("session", nargs="?", default="", metavar="SESSION", help="session or experiment (default: the latest)")
 
 
-def _run(arguments: argparse.Namespace, context: CliContext) -> None:
+def _run(arguments: argparse.Namespace, context: CliContext) -> int:
     from profiler.cli.record_progress import RecordingLines
     from profiler.experiment.experiment_session import ExperimentProgress, run_experiment
     from profiler.experiment.plan_file import read_plan
@@ -59,15 +68,16 @@ def _run(arguments: argparse.Namespace, context: CliContext) -> None:
         from profiler.cli.experiment_preview import preview
 
         context.stdout.write(preview(plan, context))
-        return
+        return 0
     store = open_store(context.store_directory, create=True)
     progress = ExperimentProgress(lambda line: print(line, file=context.stderr, flush=True), RecordingLines(context.stderr))
     with signals_as_interrupts():
         session = run_experiment(plan, store, progress, is_resumed=arguments.resume)
     context.stdout.write(f"session {session}: `slotscope experiment show {session}` shows what it found\n")
+    return 0
 
 
-def _show(arguments: argparse.Namespace, context: CliContext) -> None:
+def _show(arguments: argparse.Namespace, context: CliContext) -> int:
     from profiler.cli.experiment_rendering import render_evaluation
     from profiler.experiment.evaluate import find_experiment
 
@@ -80,10 +90,15 @@ def _show(arguments: argparse.Namespace, context: CliContext) -> None:
         for path in write_plots(evaluation, arguments.plots):
             print(f"wrote {path}", file=context.stderr)
     options = reading_options(arguments)
+    comparisons = [condition.comparison for condition in evaluation.result.conditions]
+    candidates = tuple(candidate for comparison in comparisons for candidate in comparison.candidates)
+    checked = check_limits(replace(comparisons[0], candidates=candidates), arguments.fail_on or [])
     context.stdout.write(render_evaluation(evaluation, options, arguments.redact, terminal_style(context)))
+    context.stdout.flush()
+    return checked.tell(context.stderr)
 
 
-def _power(arguments: argparse.Namespace, context: CliContext) -> None:
+def _power(arguments: argparse.Namespace, context: CliContext) -> int:
     from profiler.analysis.power import power_table
     from profiler.cli.experiment_rendering import render_power
     from profiler.experiment.evaluate import condition_names, find_experiment
@@ -95,6 +110,7 @@ def _power(arguments: argparse.Namespace, context: CliContext) -> None:
     arms = evaluator.costs(experiment, condition_names(experiment.record)[0])
     table = power_table(arms[0], arms[1], options.by, evaluator.margin)
     context.stdout.write(render_power(table, options, terminal_style(context)))
+    return 0
 
 
 def _store(context: CliContext) -> Store:
@@ -104,8 +120,6 @@ def _store(context: CliContext) -> Store:
 
 
 def _evaluator(arguments: argparse.Namespace, context: CliContext, store: Store, experiment: StoredExperiment) -> Evaluator:
-    from dataclasses import replace
-
     from profiler.cli.load_arms import symbol_tools
     from profiler.cli.progress import SlowProgress
     from profiler.experiment.evaluate import Evaluator

@@ -7,11 +7,15 @@ import difflib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TextIO
 
 from profiler.errors import UsageError
 from profiler.model.comparison import CandidateComparison, Comparison, ComparisonRow
 
 TOTAL = "total"
+METRIC = "metric:"
+EXIT_LIMIT_EXCEEDED = 3
+EXIT_NOT_CHECKED = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +36,27 @@ def parse_limit(text: str) -> Limit:
     if not (math.isfinite(percentage) and percentage >= 0) or (colon and not row):
         raise argparse.ArgumentTypeError(f"{text!r} is not [ROW:]PCT, a percentage of the baseline such as 5 or memmove:2.5")
     return Limit(row or TOTAL, percentage / 100)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedLimits:
+    """One line for every limit that was broken, and for every one that could not be checked."""
+
+    broken: tuple[str, ...]
+    unchecked: tuple[str, ...]
+
+    def tell(self, stream: TextIO) -> int:
+        """Writes the lines; the exit code that they mean."""
+        for line in (*self.unchecked, *self.broken):
+            print(f"slotscope: {line}", file=stream)
+        if self.broken:
+            return EXIT_LIMIT_EXCEEDED
+        return EXIT_NOT_CHECKED if self.unchecked else 0
+
+
+def check_limits(comparison: Comparison, limits: Sequence[Limit]) -> CheckedLimits:
+    """``UsageError`` for a row that no candidate has."""
+    return CheckedLimits(tuple(exceeded(comparison, limits)), tuple(undecidable(comparison, limits)))
 
 
 def exceeded(comparison: Comparison, limits: Sequence[Limit]) -> list[str]:
@@ -61,11 +86,13 @@ def undecidable(comparison: Comparison, limits: Sequence[Limit]) -> list[str]:
 
 
 def _row(candidate: CandidateComparison, name: str) -> ComparisonRow | None:
-    rows = [candidate.total] if name == TOTAL else []
-    rows += [*candidate.rows, *(metric.row for metric in candidate.metrics)]
     if name == TOTAL:
-        return rows[0]
-    return next((row for row in rows if name in (row.name, row.label)), None)
+        return candidate.total
+    metrics = [metric.row for metric in candidate.metrics]
+    found = next((row for row in (*candidate.rows, *metrics) if name in (row.name, row.label)), None)
+    if found is None and name.startswith(METRIC):
+        return next((row for row in metrics if row.name == name.removeprefix(METRIC)), None)
+    return found
 
 
 def _is_beyond(row: ComparisonRow, limit: Limit) -> bool:

@@ -53,9 +53,13 @@ def symbol_tools(debug_dirs: Sequence[str]) -> SymbolTools:
 
 
 def load_arms(
-    selectors: Sequence[str], context: CliContext, locator: Locator, progress: Callable[[str], None]
+    selectors: Sequence[str],
+    context: CliContext,
+    locator: Locator,
+    progress: Callable[[str], None],
+    needs_profile: bool = True,
 ) -> tuple[Arm, ...]:
-    """One arm per selector, in order, under distinct names.
+    """One arm per selector, in order, under distinct names; without ``needs_profile`` also such that have only plain runs.
 
     ``UsageError``: unknown or empty selection.  ``FormatError``: a file that is not a recording.
     """
@@ -69,7 +73,7 @@ def load_arms(
     arms = []
     for name, selection in zip(names, selections, strict=True):
         captures = _captures(selection, store, locator, progress)
-        _check_profiled(name, captures)
+        _check_runs(name, captures, needs_profile)
         arms.append(Arm(name, captures))
     return tuple(arms)
 
@@ -127,27 +131,32 @@ def _captures(
 
 
 def _file_captures(selection: Selection, locator: Locator, progress: Callable[[str], None]) -> tuple[Capture, ...]:
-    from collectors.recording_file import read_recording
+    from collectors.recording_file import read_runs
 
-    captures = []
+    captures: list[Capture] = []
     for place, path in enumerate(selection.files, 1):
         shown = "standard input" if path == STANDARD_INPUT else path
         progress(f"reading {shown} ({place} of {len(selection.files)})")
-        captures.append(read_recording(path, None, locator, progress))
-    _check_copies(captures)
+        captures.extend(read_runs(path, locator, progress, selection.part))
+    copies = CopyCheck()
+    for capture in captures:
+        copies.add(capture)
     return tuple(captures)
 
 
-def _check_copies(captures: Sequence[Capture]) -> None:
-    """Copies of one recording would count as independent runs, and make every interval too narrow."""
-    seen: dict[bytes, str] = {}
-    for capture in captures:
-        if len(capture.samples):
-            first = seen.setdefault(_fingerprint(capture), capture.info.source)
-            if first != capture.info.source:
-                raise UsageError(
-                    f"{capture.info.source} holds the same samples as {first}: one run counts once, name one of them"
-                )
+class CopyCheck:
+    """Copies of one recording would count as independent runs of an arm, and make every interval too narrow."""
+
+    def __init__(self) -> None:
+        self._seen: dict[bytes, str] = {}
+
+    def add(self, capture: Capture) -> None:
+        """``UsageError`` when another file of the arm holds the same samples."""
+        if not len(capture.samples):
+            return
+        first = self._seen.setdefault(_fingerprint(capture), capture.info.source)
+        if first != capture.info.source:
+            raise UsageError(f"{capture.info.source} holds the same samples as {first}: one run counts once, name one of them")
 
 
 def _fingerprint(capture: Capture) -> bytes:
@@ -160,17 +169,24 @@ def _fingerprint(capture: Capture) -> bytes:
     return digest.digest()
 
 
-def _check_profiled(name: str, captures: Sequence[Capture]) -> None:
+def _check_runs(name: str, captures: Sequence[Capture], needs_profile: bool) -> None:
     if not captures:
         raise UsageError(f"{name}: no runs and no files in this selection; `slotscope list` shows what there is")
     profiled = [capture for capture in captures if capture.info.identity.mode is not RunMode.PLAIN]
     what = "profiled run" if profiled else "run"
-    if failures := _failures_of_all(profiled or captures):
+    usable = captures if not needs_profile else profiled or captures
+    if failures := _failures_of_all(usable):
         raise UsageError(f"{name}: every {what} failed ({failures[0]}); `slotscope show` tells more")
-    if not profiled:
-        runs = f"{counted(len(captures), 'run')} of session {captures[0].info.identity.session}"
-        way_out = "which was cut short or made with `--profile none`: record again, or name another session"
-        raise UsageError(f"{name}: no profile in its {runs}, {way_out}")
+    if not profiled and needs_profile:
+        raise UsageError(f"{name}: {_no_profile(captures)}")
+
+
+def _no_profile(captures: Sequence[Capture]) -> str:
+    source = captures[0].info.source
+    if source:
+        return f"{source} holds times of {counted(len(captures), 'run')} and no profile: `slotscope compare` can use it"
+    runs = f"{counted(len(captures), 'run')} of session {captures[0].info.identity.session}"
+    return f"no profile in its {runs}, which was cut short or made with `--profile none`: record again, or name another session"
 
 
 def _failures_of_all(captures: Sequence[Capture]) -> list[str]:

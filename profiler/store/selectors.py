@@ -4,6 +4,7 @@ last              the latest session
 NAME              a variant, in its latest session
 SESSION           a session; SESSION/NAME one variant of it (SESSION may be "last")
 FILE  DIR  GLOB   files: one arm, one run per file (a glob must reach us quoted)
+FILE#PART         of a file that holds several arms, as hyperfine writes: a command's number from 1, or the command
 -                 a recording on standard input
 LABEL=SELECTOR    any of these under another name
 variant:NAME  session:SESSION[/NAME]  file:PATH      when a name could be two of them
@@ -33,11 +34,13 @@ _ELF_MAGIC = b"\x7fELF"
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """One arm: ``runs`` of the store in the order of execution, or ``files`` in name order; the other one is empty."""
+    """One arm: ``runs`` of the store in the order of execution, or ``files`` in name order; the other one is empty.
+    ``part``: of the file, "" = all of it."""
 
     label: str
     runs: tuple[StoredRun, ...]
     files: tuple[Path, ...]
+    part: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +114,17 @@ def _rate(run: RunSummary) -> str:
     return f"{run.frequency_hz} Hz" if run.frequency_hz else f"period {run.period}"
 
 
+def _file_and_part(name: str) -> tuple[Path, str] | None:
+    """FILE and what stands behind the first # before which there is a file."""
+    for place, character in enumerate(name):
+        if character == "#" and place + 1 < len(name) and Path(name[:place]).is_file():
+            return Path(name[:place]), name[place + 1 :]
+    return None
+
+
 def _split_label(selector: str) -> tuple[str, str]:
     match = _LABEL.fullmatch(selector)
-    if match is None or Path(selector).exists():
+    if match is None or Path(selector).exists() or _file_and_part(selector) is not None:
         return "", selector
     return match[1], match[2]
 
@@ -145,6 +156,9 @@ def _candidates(selector: str, store: Store | None) -> dict[str, Callable[[], Se
     is_known = kind == "" and bool(found)
     if kind in ("", "file") and not (is_known and (name == LAST or _is_program(name))) and (files := _files(name)):
         found["file"] = lambda: Selection(_file_label(name), (), files)
+    elif not found and kind in ("", "file") and (split := _file_and_part(name)) is not None:
+        path, part = split
+        found["file"] = lambda: Selection(f"{path.name}#{part}", (), (path,), part)
     return found
 
 

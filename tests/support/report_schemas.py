@@ -58,6 +58,7 @@ _ROW: dict[str, Any] = {
 COMPARE = _object(
     schema={"const": "slotscope.compare/1"},
     unit={"type": "string"},
+    per={"type": "number", "exclusiveMinimum": 0},
     baseline=_object(name={"type": "string"}, runs={"type": "integer"}),
     candidates={
         "type": "array",

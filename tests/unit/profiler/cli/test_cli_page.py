@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from profiler.cli.compare import EXIT_LIMIT_EXCEEDED
+from profiler.cli.fail_on import EXIT_LIMIT_EXCEEDED
 from profiler.cli.export import SUFFIXES
 from profiler.cli.main import COMMANDS, EXIT_BROKEN_PIPE, EXIT_INTERRUPTED, command_parser
 from profiler.cli.options import FORMATS, MARKDOWN_ROWS, TABLE_ROWS
