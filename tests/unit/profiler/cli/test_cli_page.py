@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from profiler.cli.fail_on import EXIT_LIMIT_EXCEEDED
 from profiler.cli.export import SUFFIXES
+from profiler.cli.fail_on import EXIT_LIMIT_EXCEEDED
 from profiler.cli.main import COMMANDS, EXIT_BROKEN_PIPE, EXIT_INTERRUPTED, command_parser
 from profiler.cli.options import FORMATS, MARKDOWN_ROWS, TABLE_ROWS
 from profiler.model.analysis_choices import DIMENSIONS, VIEWS, PhaseScope
