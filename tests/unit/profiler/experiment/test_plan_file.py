@@ -224,6 +224,30 @@ MISTAKES = {
     "target with a command": (targets(4, 4, 'command = ["ls"]'), 6, "targets run already"),
     "target found twice": (edited('node = "cand0"', 'node = "c"\npid = 3\ncomm = "x"', targets(4, 4)), 31, "one of pid, comm"),
     "target that nothing finds": (edited('metrics = "http://127.0.0.1:9200"\n', "", targets(4, 4)), 11, "is needed"),
+    "targets with conditions": (edited("[[metric]]", "[[condition]]\nname = 'c'\n[[metric]]", targets(4, 4)), 43, "already"),
+    "targets again": (targets(4, 4, "aa = true"), 6, "means nothing for processes that run already"),
+    "window of nothing": (targets(4, 4, "window = 0"), 6, "takes time"),
+    "swap without a crossover": (targets(4, 4, 'swap = ["x"]'), 6, "swap is for"),
+    "settle without targets": (edited("aa = true", "settle = 3"), 14, "add [[target]]"),
+    "metric of a running process": (edited("prometheus = ", "stat = ", targets(4, 4)), 45, "only prometheus"),
+    "no series": (edited('"lean_state', '"lean state', targets(4, 4)), 45, "expected a series"),
+    "node of two variants": (edited('node = "cand0"', 'node = "base0"', targets(4, 4)), 29, "that would be design"),
+    "crossover without a swap": (edited("parallel", "crossover", targets(4, 4)), 3, "a crossover needs swap"),
+    "crossover of one variant each": (
+        edited("parallel", "crossover", targets(4, 4, 'swap = ["x", "{node}"]')), 13, "listed under both variants"
+    ),
+    "swap of nothing": (edited("parallel", "crossover", targets(4, 4, 'swap = ["{nod}"]')), 6, "did you mean node?"),
+    "target without a page": (
+        edited('metrics = "http://127.0.0.1:9200"\n', "pid = 3\n", targets(4, 4)), 45, "target base0 has no metrics"
+    ),
+    "address that is none": (edited("http://127.0.0.1:9200", "127.0.0.1:9200", targets(4, 4)), 14, "expected an address"),
+    "requests of another output": (edited("from = \"steady\"", "", SERVICE), 19, "not read from this load's output"),
+    "load with a +": (edited('name = "steady"', 'name = "a+b"', SERVICE).replace('"steady"', '"a+b"'), 13, "stands between"),
+    "page of no load": (edited("regex = '(\\d+) requests'\nfrom = \"steady\"", "prometheus = 'x'", SERVICE)
+                        .replace('requests = "served"\n', ""), 22, "needs metrics"),
+    "stat without plain runs": (edited('json = "result.rate"', "stat = 'cycles'").replace("aa = true", "profile = 'same'"), 54,
+                                "runs without a profile"),
+    "command's placeholder": (edited('json = "result.rate"', "json = 'a'\ncommand = ['{binry}']"), 55, "did you mean binary"),
     "profile of an address": (edited('profile = "none"', 'profile = "same"', targets(4, 4)), 4, "no profile"),
 }  # fmt: skip
 
