@@ -23,7 +23,7 @@ HELP = "Run a plan of builds, conditions and inputs, and show what it found"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    actions = parser.add_subparsers(dest="action", required=True, metavar="run|show|power")
+    actions = parser.add_subparsers(dest="action", required=True, metavar="run|show|power", help="one of these")
     running = actions.add_parser("run", help="carry a plan out", description="Carry a plan out.")
     running.add_argument("plan", metavar="PLAN.toml", type=Path)
     running.add_argument("--resume", action="store_true", help="go on with the latest session of the plan that was cut short")

@@ -50,6 +50,8 @@ def test_layout_is_the_documented_one() -> None:
         "round": 0,
         "mode": "profiled",
         "position": 0,
+        "condition": "",
+        "instance": "",
     }
 
 
