@@ -85,7 +85,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail(f"{_place_of(error)}{error.strerror or error}", 1)
     except MemoryError:
         return _fail("out of memory: look at fewer runs at a time, or at a phase of them", 1)
-    except Exception as error:  # noqa: BLE001 - the last line of defence: a user is owed one line, and how to see more
+    except Exception as error:  # a user is owed one line whatever happens
         if os.environ.get(TRACEBACK_VARIABLE):
             raise
         return _fail(_internal_error(error), EXIT_INTERNAL_ERROR)
