@@ -143,25 +143,28 @@ class _Recording:
 
     def _run_round(self, executor: Executor, locator: Locator, runs: Sequence[ScheduledRun]) -> None:
         """Each of the runs, then those that failed once more, and again while there are retries."""
+        is_repeat = False
         while runs:
-            failed = []
-            for scheduled in runs:
-                capture = self._run(executor, scheduled)
+            failed: list[ScheduledRun] = []
+            for place, scheduled in enumerate(runs):
+                # Retries that are spoken for: of runs that wait for one, and of what is left of this pass if they are some.
+                spoken_for = len(failed) + (len(runs) - place - 1 if is_repeat else 0)
+                capture = self._run(executor, scheduled, spoken_for)
                 if capture.info.outcome.failure:
                     failed.append(scheduled)
                 else:
                     self._check_phase_once(capture, locator)
-            runs = failed[: self._retries_left()]
+            runs, is_repeat = failed[: self._retries_left()], True
 
     def _retries_left(self) -> int:
         return max(0, self.preparation.plan.retries - self.stored.repeated)
 
-    def _run(self, executor: Executor, scheduled: ScheduledRun) -> Capture:
+    def _run(self, executor: Executor, scheduled: ScheduledRun, spoken_for: int = 0) -> Capture:
         arm = self.preparation.arms[scheduled.arm]
         if not scheduled.is_warmup:
             scheduled = replace(scheduled, position=self.stored.positions)
         self.progress.run_started(scheduled, arm.name)
-        capture = self._to_be_repeated(scheduled, executor.execute(self.session, scheduled, arm))
+        capture = self._to_be_repeated(scheduled, executor.execute(self.session, scheduled, arm), spoken_for)
         outcome = capture.info.outcome
         run = FinishedRun(scheduled, arm.name, outcome, len(capture.samples), capture.quality.lost_samples)
         if not scheduled.is_warmup:
@@ -173,11 +176,11 @@ class _Recording:
             raise CaptureError(_first_failure(run))
         return capture
 
-    def _to_be_repeated(self, scheduled: ScheduledRun, capture: Capture) -> Capture:
+    def _to_be_repeated(self, scheduled: ScheduledRun, capture: Capture, spoken_for: int) -> Capture:
         """A disturbed run fails while another try is left; the last one counts, disturbed as it is."""
         outcome = capture.info.outcome
         is_repeat = self.stored.runs[self._key(scheduled)] > 0
-        if not outcome.disturbance or outcome.failure or self._retries_left() <= is_repeat:
+        if not outcome.disturbance or outcome.failure or self._retries_left() <= spoken_for + is_repeat:
             return capture
         failed = replace(outcome, failure=_disturbed(outcome))
         return replace(capture, info=replace(capture.info, outcome=failed))

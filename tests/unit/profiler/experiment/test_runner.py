@@ -201,6 +201,16 @@ def test_disturbed_runs_are_repeated_while_there_are_retries_and_then_kept(stage
     assert stage.store.sessions()[0].state is SessionState.FINISHED
 
 
+@pytest.mark.parametrize("retries", range(1, 12))
+def test_no_run_is_lost_to_retries_that_others_took(stage: Stage, retries: int) -> None:
+    """Everything is disturbed all the time: each run counts in the end, whichever of them the retries went to."""
+    stage.record(replace(PLAN, retries=retries), lambda *_: "busy neighbours")
+    kept = [run.summary for run in stage.store.runs()]
+    valid = [(run.variant, run.mode, run.round) for run in kept if not run.failure]
+    assert sorted(valid) == sorted({(run.variant, run.mode, run.round) for run in kept})
+    assert len(kept) == 12 + retries
+
+
 def test_disturbances_are_only_noted_without_retries(stage: Stage) -> None:
     stage.record(PLAN, lambda *_: "busy neighbours")
     assert stage.stored() == expected_runs(PLAN)
