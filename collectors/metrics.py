@@ -139,8 +139,19 @@ def _json_values(spec: MetricSpec, source: JsonSpec, text: str) -> Iterator[tupl
             continue
         for key in source.path:
             value = _step(value, key)
-        if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
-            yield _in_base_unit(spec, float(value), source.unit)
+        number = _finite(value)
+        if number is not None:
+            yield _in_base_unit(spec, number, source.unit)
+
+
+def _finite(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:  # JSON has integers of any size
+        return None
+    return number if math.isfinite(number) else None
 
 
 def _step(value: object, key: str) -> object:

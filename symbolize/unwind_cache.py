@@ -49,7 +49,7 @@ def decode_rules(data: bytes) -> StoredRules | None:
     layout, pages, length, rule, text = columns
     try:
         rows = tuple(_read_row(*row) for row in json.loads(text.tobytes()))
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         return None
     stored = StoredRules(layout, pages, length, rule, rows)
     return stored if stored.is_consistent() else None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import secrets
-import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
@@ -31,11 +30,11 @@ from profiler.experiment.plan_check import check_experiment
 from profiler.experiment.plan_table import PlanSource, PlanTable, nearest_key
 from profiler.experiment.toml_positions import toml_positions
 from profiler.model.experiment import Design, Direction
+from profiler.rules.toml_document import TomlError, toml_document
 
 Item = TypeVar("Item")
 _TABLES = ("experiment", "input", "variant", "condition", "metric", "load", "target")
 _MOST_RUNS = 100_000
-_TOML_PLACE = re.compile(r" \(at line (\d+), column \d+\)$")
 _ADDRESS = re.compile(r"https?://[^/\s]+(/\S*)?")
 _SIGNALS = ("TERM", "INT", "HUP", "QUIT", "KILL", "USR1", "USR2")
 
@@ -54,11 +53,9 @@ def read_plan(path: Path) -> ExperimentPlan:
 def parse_plan(text: str, path: Path) -> ExperimentPlan:
     """The same from the text; relative paths in it are relative to the directory of ``path``."""
     try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        place = _TOML_PLACE.search(str(error))
-        line = place[1] if place else str(len(text.splitlines()) or 1)
-        raise UsageError(f"{path}:{line}: not valid TOML: {_TOML_PLACE.sub('', str(error))}") from None
+        document = toml_document(text)
+    except TomlError as error:
+        raise UsageError(f"{path}:{error.line}: not valid TOML: {error.reason}") from None
     source = PlanSource(path, toml_positions(text))
     for name in document:
         if name not in _TABLES:

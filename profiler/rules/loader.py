@@ -9,7 +9,6 @@ sets that were asked for, each once.
 from __future__ import annotations
 
 import re
-import tomllib
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from profiler.model.category import OTHER, Rule, RuleSet
 from profiler.model.rule_pattern import RulePattern
 from profiler.rules.repetition import may_explode
 from profiler.rules.rule_text import key_line, rule_lines
+from profiler.rules.toml_document import TomlError, toml_document
 
 _PATTERN_KEYS = ("function", "file", "dso", "under")
 _FLAG_KEYS = ("transparent", "passthrough", "fallback")
@@ -90,12 +90,9 @@ def parse_rule_file(text: str, name: str, is_builtin: bool = False) -> RuleFile:
     """Rules from the text of a file; ``name`` is how messages and ``Rule.origin`` call it.  ``is_builtin``: the patterns in
     lists are known to be right one by one, and only what they make together is compiled."""
     try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        found = re.search(r" \(at (?:line (\d+), column \d+|end of document)\)$", str(error))
-        line = int(found[1]) if found and found[1] else max(1, len(text.splitlines()))
-        reason = str(error)[: found.start()] if found else str(error)
-        raise UsageError(f"{name}:{line}: not TOML: {reason}") from None
+        document = toml_document(text)
+    except TomlError as error:
+        raise UsageError(f"{name}:{error.line}: not TOML: {error.reason}") from None
     for key in document:
         if key not in _TOP_KEYS:
             raise UsageError(f"{name}:{_top_line(text, key)}: unknown key '{key}'{_nearest(key, _TOP_KEYS)}")

@@ -89,7 +89,7 @@ def fault_of(command: Sequence[str], outcome: Outcome) -> str:
     """An end that no input may have: "" for a result, and for an error in one line."""
     if outcome.code not in (0, 1, 2):
         return f"exit code {outcome.code}"
-    if outcome.memory_bytes > LARGEST_BYTES:
+    if outcome.memory_bytes > LARGEST_BYTES or f"{ERROR}out of memory" in outcome.err:
         return f"{outcome.memory_bytes >> 20} MB of memory"
     lines = outcome.err.splitlines()
     if "Traceback" in outcome.err or any(len(line) > LONGEST_LINE for line in lines):

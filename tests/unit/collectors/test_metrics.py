@@ -54,6 +54,11 @@ def test_json_lines_among_other_output() -> None:
         metric("p=json:timings.parts.2", text)
 
 
+def test_numbers_in_json_that_no_float_holds_are_passed_over() -> None:
+    text = f'{{"n": {"9" * 400}}}\n{{"n": 1e999}}\n{{"n": {"9" * 5000}}}\n{{"n": 4}}\n'
+    assert metric("n=json:n", text) == Metric("n", 4.0, "", (4.0,))
+
+
 @pytest.mark.parametrize(
     ("option", "text", "message"),
     [

@@ -29,6 +29,21 @@ fallback = true
 """
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (f"x = {'9' * 5000}", "r.toml:1: not TOML: a number has too many digits"),
+        (f"x = {'[' * 100_000}", "r.toml:1: not TOML: arrays or tables are nested too deeply"),
+        ("x = 1\nx = 2", "r.toml:2: not TOML: Cannot overwrite a value"),
+    ],
+    ids=["digits", "nesting", "twice"],
+)
+def test_text_that_the_parser_gives_up(text: str, message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_rule_file(text, "r.toml")
+    assert str(caught.value) == message
+
+
 def test_rules_are_read_in_order() -> None:
     hashing, transparent, fallback = parse_rule_file(GOOD, "r.toml").rules
     assert (hashing.category, hashing.group, hashing.is_passthrough) == ("hashing", "crypto", True)
