@@ -300,3 +300,25 @@ def test_crossover_swaps_every_node(tmp_path: Path, nodes: list[tuple[int, int]]
     handling = next(metric for metric in candidate["metrics"] if metric["name"] == "handling")
     assert candidate["test"] == "crossover t"
     assert handling["delta"] == pytest.approx(1e6 * (sum(PUBLISHED[4:]) - sum(PUBLISHED[:4])) / 4)
+
+
+@pytest.mark.full
+def test_watching_is_taken_up_again(tmp_path: Path, nodes: list[tuple[int, int]]) -> None:
+    """Killed in its second window: what was watched stands, and every process has each of its windows once."""
+    plan = node_plan(tmp_path, nodes, 'design = "parallel"\nruns = 4\nwindow = 0.5')
+    command = slotscope_command(tmp_path, "experiment", "run", str(plan))
+    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if line.startswith("window 2"):
+                break
+        process.kill()
+    store = open_store(tmp_path / "store", create=False)
+    before = {run.key for run in store.runs()}
+    assert before
+    done = slotscope(tmp_path, "experiment", "run", str(plan), "--resume")
+    assert done.returncode == 0, done.stderr
+    after = store.runs()
+    assert before <= {run.key for run in after}
+    found = sorted((info.identity.instance, info.identity.round) for info in (store.load(run).info for run in after))
+    assert found == [(f"n{node}", number) for node in range(9) for number in range(4)]
