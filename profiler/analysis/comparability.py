@@ -160,7 +160,8 @@ def _unpaired(baseline: ArmCosts, candidate: ArmCosts) -> ReportWarning:
             f"{baseline.name} and {candidate.name} ran on different hosts: host and build cannot be told apart",
             "swap the hosts between the arms and record again",
         )
-    if any(info.identity.mode is RunMode.IMPORTED for arm in (baseline, candidate) for info in arm.infos):
+    infos = (*baseline.infos, *candidate.infos)
+    if any(info.source or info.identity.mode is RunMode.IMPORTED for info in infos):
         return ReportWarning(
             "recorded-apart",
             f"it is not known how {baseline.name} and {candidate.name} were recorded; "

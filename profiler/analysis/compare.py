@@ -66,25 +66,33 @@ def _compare(
         )
     matching = match_runs(baseline.infos, candidate.infos)
     rows, total = _families(baseline, candidate, matching, options)
-    is_profiled = bool(baseline.infos or candidate.infos)
+    compared_runs = _runs_compared(baseline, candidate)
+    of_runs = match_runs(compared_runs[0].infos, compared_runs[1].infos)
     metrics = compare_metrics(baseline, candidate, options.metrics, options.margin)
     naming = naming_warning(baseline, candidate)
     warnings = [
         *([naming] if naming is not None else []),
-        *matching_warnings(baseline, candidate, matching),
+        *matching_warnings(*compared_runs, of_runs),
         *fact_warnings(baseline, candidate),
         *metrics.warnings,
     ]
     compared = CandidateComparison(
         name=candidate.name,
         runs=_run_count(candidate),
-        test=kind_of_test(matching if is_profiled else match_runs(baseline.plain, candidate.plain)),
+        test=kind_of_test(of_runs),
         family=rows.tested,
         rows=rows.rows,
         total=total.rows[0],
         metrics=metrics.metrics,
     )
     return compared, warnings
+
+
+def _runs_compared(baseline: ArmCosts, candidate: ArmCosts) -> tuple[ArmCosts, ArmCosts]:
+    """The arms with those runs as ``infos`` that are compared: plain ones where neither was profiled."""
+    if baseline.infos or candidate.infos:
+        return baseline, candidate
+    return replace(baseline, infos=baseline.plain), replace(candidate, infos=candidate.plain)
 
 
 def _families(

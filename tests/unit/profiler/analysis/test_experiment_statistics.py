@@ -230,13 +230,16 @@ def test_power_of_a_paired_experiment() -> None:
     assert table.total.visible[0] == pytest.approx(compared.total.visible_effect)
     assert [row.visible[0] for row in table.rows] == pytest.approx([row.visible_effect for row in compared.rows])
     assert table.total.visible[3] == pytest.approx(table.total.visible[2] / 2, rel=0.02)
-    needed = table.total.runs_for_margin
+    thin_margin = 0.002
+    needed = power_table(baseline, candidate, "category", thin_margin, runs=(6,)).total.runs_for_margin
     assert needed is not None
-    around = power_table(baseline, candidate, "category", 0.01, runs=(needed - 1, needed)).total
+    assert needed > 3
+    around = power_table(baseline, candidate, "category", thin_margin, runs=(needed - 1, needed)).total
+    mean = np.sum(list(BASE.values())) / 6 * MS
+    assert around.mean == pytest.approx(mean)
+    assert around.visible[1] <= thin_margin * mean * 1.001
+    assert around.visible[0] > thin_margin * mean * 0.999
+    # More than would do if the noise that six runs showed were the true one.
     deviation = np.std(np.sum(list(CAND.values()), 0) - np.sum(list(BASE.values()), 0), ddof=1) * MS
-    margin = 0.01 * np.sum(list(BASE.values())) / 6 * MS
-    assert around.mean == pytest.approx(margin * 100)
-    for runs, is_enough in ((needed, True), (needed - 1, False)):
-        critical = scipy_stats.t.ppf(0.975, runs - 1)
-        power = scipy_stats.nct.sf(critical, runs - 1, margin / deviation * sqrt(runs))
-        assert (power >= 0.8) is is_enough or needed == 3
+    critical = scipy_stats.t.ppf(0.975, needed - 1)
+    assert scipy_stats.nct.sf(critical, needed - 1, thin_margin * mean / deviation * sqrt(needed)) > 0.8

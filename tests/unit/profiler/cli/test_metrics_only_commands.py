@@ -150,6 +150,14 @@ def test_arms_without_a_profile_have_times_and_metrics(capsys: pytest.CaptureFix
     assert "--profile none" in err
 
 
+def test_runs_without_a_profile_that_were_measured_apart(capsys: pytest.CaptureFixture[str]) -> None:
+    record(10, {"a": BASE}, profiled=False)
+    record(11, {"b": SAME}, profiled=False)
+    _, out, _ = slotscope(capsys, "compare", "a", "b", "--format", "json")
+    assert [warning["code"] for warning in json.loads(out)["warnings"]].count("recorded-apart") == 1
+    assert json.loads(out)["candidates"][0]["test"] == "Welch t"
+
+
 def test_limits_for_metrics(capsys: pytest.CaptureFixture[str]) -> None:
     record(10, {"a": SAME, "b": BASE}, profiled=False)
     for name, code in (("epoch:5", 3), ("metric:epoch:5", 3), ("epoch:90", 0), ("5", 2)):
@@ -171,6 +179,7 @@ def test_files_of_hyperfine_are_compared(capsys: pytest.CaptureFixture[str]) -> 
     assert wall["relative"] == pytest.approx(-0.2)
     assert wall["verdict"] == "faster"
     assert [metric["name"] for metric in candidate["metrics"]] == ["wall"]
+    assert [warning["code"] for warning in json.loads(out)["warnings"]] == ["recorded-apart"]
 
 
 def test_import_keeps_files_in_one_session(capsys: pytest.CaptureFixture[str]) -> None:
