@@ -6,6 +6,8 @@ import re
 
 _SPECIAL = re.compile(r"[<>()\[\]{}' ]|\boperator(?!\w)|\$_\d+")
 _BRACKETS = re.compile(r"[<>()\[\]{}]|\boperator(?=[<>(\[-])")
+# What makes angle brackets more than nested pairs.
+_TROUBLE = re.compile(r"[()\[\]{}]|[-=]>|\boperator(?=[<>(\[-])")
 _OPERATORS = re.compile(
     r"\(\)|\[\]|<=>|->\*|<<=|>>=|->|<<|>>|<=|>=|==|!=|&&|\|\||\+\+|--|\+=|-=|\*=|/=|%=|\^=|&=|\|=|[-+*/%^&|~!=<>,]"
 )
@@ -266,6 +268,10 @@ def _matching(text: str, start: int) -> int:
     opening = text[start]
     if opening == "(":
         return _matching_parenthesis(text, start)
+    if opening == "<":
+        end = _matching_angle(text, start)
+        if end > 0 and not _TROUBLE.search(text, start + 1, end):
+            return end
     stack = [_CLOSING[opening]]
     position = start + 1
     while stack:
@@ -285,6 +291,18 @@ def _matching(text: str, start: int) -> int:
             continue
         elif stack.pop() != bracket:
             return -1
+    return position
+
+
+def _matching_angle(text: str, start: int) -> int:
+    """``_matching`` as if only angle brackets meant anything."""
+    depth, position = 1, start + 1
+    while depth:
+        end = text.find(">", position) + 1
+        if not end:
+            return -1
+        depth += text.count("<", position, end) - 1
+        position = end
     return position
 
 

@@ -100,7 +100,7 @@ class DebugInfo:
         """None when the unit has no line program, or a damaged one."""
         if row not in self._headers:
             try:
-                root = self._reader.root(row)
+                root = self._reader.kept_root(row)
                 self._headers[row] = read_line_header(root) if root.line_offset >= 0 else None
             except MALFORMED:
                 self._headers[row] = None

@@ -17,6 +17,7 @@ from symbolize.dwarf.constants import (
     DW_AT_MIPS_linkage_name,
     DW_AT_name,
     DW_AT_specification,
+    DW_FORM_strp,
     DW_TAG_class_type,
     DW_TAG_enumeration_type,
     DW_TAG_module,
@@ -69,6 +70,7 @@ class FunctionNames:
     def __init__(self, reader: UnitReader) -> None:
         self._reader = reader
         self._names: dict[int, DieName] = {}
+        self._texts: dict[int, str] = {}
         self._parents: dict[int, dict[int, int]] = {}
         self._walks: dict[int, int] = {}
 
@@ -93,9 +95,11 @@ class FunctionNames:
             found = entry.shape.read_name(unit.data, position)
             linkage_name, old_linkage_name, name, origin, specification = found
             forms = entry.shape.forms
-            bare = bare or _text(unit, forms, DW_AT_name, name)
-            mangled = _text(unit, forms, DW_AT_linkage_name, linkage_name)
-            mangled = mangled or _text(unit, forms, DW_AT_MIPS_linkage_name, old_linkage_name)
+            if not bare and DW_AT_name in forms:
+                bare = self._text(unit, forms[DW_AT_name], name)
+            mangled = self._text(unit, forms[DW_AT_linkage_name], linkage_name) if DW_AT_linkage_name in forms else ""
+            if not mangled and DW_AT_MIPS_linkage_name in forms:
+                mangled = self._text(unit, forms[DW_AT_MIPS_linkage_name], old_linkage_name)
             if mangled:
                 return DieName(bare or mangled, mangled, NameSource.LINKAGE_NAME)
             is_declared = is_declared or DW_AT_decl_file in forms
@@ -114,6 +118,15 @@ class FunctionNames:
         if not is_artificial and (not is_declared or LINE_TABLES_ONLY_OPTION in unit.root.producer):
             return DieName(bare, "", NameSource.PARTIAL)
         return DieName("::".join([*self._scope_names(row, unit, die), bare]), "", NameSource.QUALIFIED)
+
+    def _text(self, unit: OpenUnit, form: int, value: int) -> str:
+        """A string attribute.  Units of one file share most texts of its .debug_str."""
+        if form != DW_FORM_strp or unit.root.sections is not self._reader.sections:
+            return unit.root.string(form, value, unit.data).decode("utf-8", "replace")
+        found = self._texts.get(value)
+        if found is None:
+            found = self._texts[value] = unit.root.string(form, value, unit.data).decode("utf-8", "replace")
+        return found
 
     def _scope_names(self, row: int, unit: OpenUnit, die: int) -> list[str]:
         """Names of the namespaces, types and functions around a DIE, outermost first."""
@@ -152,18 +165,12 @@ class FunctionNames:
             forms = entry.shape.forms
             _, _, name, origin, specification = entry.shape.read_name(unit.data, behind_code)
             if DW_AT_name in forms:
-                return _text(unit, forms, DW_AT_name, name)
+                return self._text(unit, forms[DW_AT_name], name)
             attribute, value = (DW_AT_abstract_origin, origin) if origin else (DW_AT_specification, specification)
             if not value:
                 return ""
             die = unit.root.reference(forms[attribute], value)
         return ""
-
-
-def _text(unit: OpenUnit, forms: dict[int, int], attribute: int, value: int) -> str:
-    if attribute not in forms:
-        return ""
-    return unit.root.string(forms[attribute], value, unit.data).decode("utf-8", "replace")
 
 
 def _find_scopes(unit: OpenUnit, target: int) -> list[int]:

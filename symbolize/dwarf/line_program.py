@@ -96,8 +96,10 @@ def _run(header: LineHeader, position: int, end: int, last_address: int, defined
         elif code == DW_LNS_advance_line:
             delta = data[position]
             position += 1
-            if delta >= 0x40:
+            if delta >= 0x80:
                 delta, position = read_signed(data, position - 1)
+            elif delta >= 0x40:
+                delta -= 0x80
             line += delta
         elif code == DW_LNS_set_column:
             column = data[position]

@@ -97,11 +97,20 @@ class RangeReader:
             kind = data[position]
             position += 1
             if kind == DW_RLE_offset_pair:
-                low, high = data[position], data[position + 1]
-                if low < 0x80 and high < 0x80:
-                    position += 2
+                # Numbers of one or two bytes are read here: a call takes longer than all the rest.
+                low, second = data[position], data[position + 1]
+                if low < 0x80:
+                    position += 1
+                elif second < 0x80:
+                    low, position = low & 0x7F | second << 7, position + 2
                 else:
                     low, position = read_unsigned(data, position)
+                high, second = data[position], data[position + 1]
+                if high < 0x80:
+                    position += 1
+                elif second < 0x80:
+                    high, position = high & 0x7F | second << 7, position + 2
+                else:
                     high, position = read_unsigned(data, position)
                 found.append((low + base & ADDRESS_MASK, high + base & ADDRESS_MASK))
             elif kind == DW_RLE_end_of_list:

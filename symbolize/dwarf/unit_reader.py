@@ -54,10 +54,18 @@ class UnitReader:
         self._splits = SplitUnits(sections, files)
         self._first_dies = [unit.first_die for unit in self.units]
         self._open: dict[int, OpenUnit] = {}
+        self._roots: dict[int, UnitRoot] = {}
 
     def root(self, row: int) -> UnitRoot:
         """The root DIE in this file, also of a skeleton."""
         return read_root(self.sections, self.abbreviations, self.units[row])
+
+    def kept_root(self, row: int) -> UnitRoot:
+        """``root``, read once until ``close_units``."""
+        found = self._roots.get(row)
+        if found is None:
+            found = self._roots[row] = self.root(row)
+        return found
 
     def open(self, row: int) -> OpenUnit:
         """The unit, of a skeleton its other half where that is found.  Raises one of MALFORMED when it is damaged."""
@@ -69,16 +77,17 @@ class UnitReader:
     def close_units(self) -> None:
         """Lets go of the bytes of all units; ``open`` reads them again."""
         self._open.clear()
+        self._roots.clear()
 
     def is_incomplete(self, row: int) -> bool:
         """Whether the unit is a skeleton whose other half is not to be had."""
-        return self.root(row).is_skeleton and not self.open(row).root.first_number
+        return self.kept_root(row).is_skeleton and not self.open(row).root.first_number
 
     def _open_new(self, row: int) -> OpenUnit:
         if row >= len(self.units) and self._supplementary is not None:
             unit = self._supplementary.open(row - len(self.units))
             return OpenUnit(_numbered_from(unit.root, SUPPLEMENTARY_DIES), unit.data, unit.abbreviations)
-        root = self.root(row)
+        root = self.kept_root(row)
         split = self._splits.find(root) if root.is_skeleton else None
         if split is not None:
             other, data, abbreviations = split

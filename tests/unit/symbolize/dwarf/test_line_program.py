@@ -140,6 +140,18 @@ def header_of(program: bytes) -> tuple[LineHeader, DwarfSections]:
     return read_line_header(UnitReader(contents).root(0)), contents
 
 
+@pytest.mark.parametrize(
+    ("operand", "advance"),
+    [(b"\x3f", 63), (b"\x40", -64), (b"\x7f", -1), (b"\xc0\x00", 64), (b"\x9c\x7f", -100), (b"\x80\x80\x7f", -16384)],
+)
+def test_lines_advance_by_signed_numbers_of_any_length(operand: bytes, advance: int) -> None:
+    """Encodings: DWARF 5, section 7.6."""
+    forward = bytes([dw.DW_LNS_advance_line]) + b"\x80\x80\x04"  # 0x10000, in signed LEB128
+    program = set_address(0x1000) + forward + bytes([dw.DW_LNS_advance_line]) + operand + bytes([dw.DW_LNS_copy])
+    found = rows(run(line_unit_4([b"a.c"], program + bytes([dw.DW_LNS_advance_pc, 1]) + END_SEQUENCE)))
+    assert found[0] == (0x1000, "/build/a.c", 1 + 0x10000 + advance, 0)
+
+
 def test_sequences_are_found_without_running_them() -> None:
     header, _ = header_of(program_of((0x1000, 3), (0, 2), (0x2000, 5)))
     found = find_sequences(header)

@@ -60,6 +60,14 @@ def version_5(entries: bytes) -> UnitRoot:
     return root_of(contents)
 
 
+@pytest.mark.parametrize("low", [0, 0x7F, 0x80, 0x3FFF, 0x4000, 0x20_0000])
+@pytest.mark.parametrize("high", [0x7F, 0x80, 0x3FFF, 0x4000, 0x20_0000])
+def test_numbers_of_version_5_entries_have_any_length(low: int, high: int) -> None:
+    entry = bytes([dw.DW_RLE_offset_pair]) + uleb(low) + uleb(high)
+    root = version_5(entry * 2 + bytes([dw.DW_RLE_end_of_list]))
+    assert RangeReader(root).read(dw.DW_FORM_rnglistx, 0) == [(0x1000 + low, 0x1000 + high)] * 2
+
+
 def test_every_kind_of_version_5_entry() -> None:
     entries = (
         bytes([dw.DW_RLE_offset_pair]) + uleb(0x10) + uleb(0x290)
