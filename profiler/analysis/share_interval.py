@@ -31,9 +31,9 @@ def share_intervals(table: CostTable) -> ShareIntervals:
     share = table.self_weight.sum(axis=1) / total
     if runs == 1:
         half_width, centre = _wilson(share, int(table.self_samples.sum()))
-        return ShareIntervals(table.dimension, SAMPLING, _clipped(centre - half_width, centre + half_width))
+        return ShareIntervals(table.dimension, SAMPLING, _around(share, centre - half_width, centre + half_width))
     half_width = _ratio_half_width(share, table.self_weight, table.total)
-    return ShareIntervals(table.dimension, RUN_TO_RUN, _clipped(share - half_width, share + half_width))
+    return ShareIntervals(table.dimension, RUN_TO_RUN, _around(share, share - half_width, share + half_width))
 
 
 def _wilson(share: FloatColumn, samples: int) -> tuple[FloatColumn, FloatColumn]:
@@ -54,5 +54,7 @@ def _ratio_half_width(share: FloatColumn, self_weight: Int64Column, total: Int64
     return np.asarray(float(stdtrit(runs - 1, 0.975)) * standard_error, np.float64)
 
 
-def _clipped(low: FloatColumn, high: FloatColumn) -> tuple[Interval, ...]:
-    return tuple(Interval(a, b) for a, b in zip(np.clip(low, 0.0, 1.0).tolist(), np.clip(high, 0.0, 1.0).tolist(), strict=True))
+def _around(share: FloatColumn, low: FloatColumn, high: FloatColumn) -> tuple[Interval, ...]:
+    """From 0 to 1 at most; the shares of nothing and of everything are ends of their own intervals, which rounding misses."""
+    lows, highs = np.clip(low, 0.0, share), np.clip(high, share, 1.0)
+    return tuple(Interval(a, b) for a, b in zip(lows.tolist(), highs.tolist(), strict=True))

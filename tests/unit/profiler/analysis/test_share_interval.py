@@ -42,6 +42,13 @@ def test_ends_stay_within_the_possible() -> None:
     assert (result.intervals[0].low, result.intervals[0].high) == (0.0, 1.0)
 
 
+@pytest.mark.parametrize("samples", range(1, 1000, 37))
+def test_nothing_and_everything_are_in_their_intervals(samples: int) -> None:
+    everything, nothing = share_intervals(cost_table({"a": [samples], "b": [0]})).intervals
+    assert everything.high == 1.0
+    assert nothing.low == 0.0
+
+
 def test_no_samples() -> None:
     result = share_intervals(cost_table({"other": [0, 0]}))
     assert (result.method, result.intervals) == (NO_SAMPLES, ())
