@@ -24,10 +24,16 @@ _LIFETIME = re.compile(r"'\w+ ")
 _ANONYMOUS_NAMESPACE = "(anonymous namespace)"
 # Nested types inside types; deeper text is kept as it stands.
 _DEEPEST_NESTING = 24
+_PAIRS = ("()", "[]", "{}")
+# Every bracket that nothing closes is looked for to the end of the text: what is long must be balanced, and not without end.
+_LONG, _LONGEST = 2_000, 20_000
 
 
 def canonical_path(text: str) -> tuple[str, str]:
-    """(key, trait key or "") of a readable name without suffixes.  Unbalanced text comes back as it is."""
+    """(key, trait key or "") of a readable name without suffixes.  Unbalanced text, and text of more than 20,000 characters,
+    comes back as it is."""
+    if len(text) > _LONG and (len(text) > _LONGEST or any(text.count(one) != text.count(other) for one, other in _PAIRS)):
+        return text, ""
     scanner = _Scanner(text, 0)
     return scanner.run(), scanner.trait_key
 

@@ -65,6 +65,7 @@ def check(data: bytes, read: Reader) -> None:
         "x 1 1.5: ev: " + " " * N + "z (a)",
         "x 1 1.5: ev: \n\t12 " + "(" * N + ")" * (N - 1),
         "x 1 1.5: ev: \n\t12 " + " (" * N + ")",
+        "x 1 1.5: ev: \n\t12 main+0x5 " + "(/ " * N + "(/x/prog)",
         "x 1 1.5: ev: " + "  deadbeefdeadbeef" * N + " (a)",
         "1.5: " * N,
         "[1] " * N + "1.5: e:",
@@ -75,7 +76,7 @@ def check(data: bytes, read: Reader) -> None:
         "x 1 1.5: ev: \n\t12 " + "a::b->" * N + "a::b (/tmp/perf-1.map)",
         "x 1 1.5: ev: \n\t12 " + "a::" * N + "h0123456789abcdef (/x)",
     ],
-    ids=range(14),
+    ids=range(15),
 )
 def test_long_lines_take_time_by_their_length(text: str) -> None:
     """With time by the square of it, each would take minutes."""

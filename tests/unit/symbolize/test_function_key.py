@@ -199,3 +199,9 @@ def test_keys_of_instances_and_clones_of_libstdcxx_coincide_with_their_templates
     ]
     printed = subprocess.run(["c++filt", *instances], check=True, capture_output=True, text=True).stdout.splitlines()
     assert {function_key(name).key for name in instances + printed} == {"std::vector::push_back"}
+
+
+@pytest.mark.parametrize("text", ["main" + "(/ " * 1500, "f<" * 15_000, "a[" * 1500 + "(x)", "g({" * 800 + "})" * 799])
+def test_unbalanced_text_takes_time_by_its_length(text: str) -> None:
+    """With a search to the end for every bracket, each would take seconds or minutes."""
+    assert function_key(text).key == text
