@@ -203,9 +203,10 @@ _CONTROL_VERDICTS = {
 
 def power_text_table(power: PowerTable, limit: int) -> TextTable:
     """What so many runs per arm would show, in the rows' unit and as a part of the row."""
-    scale = scale_for([row.mean for row in (*power.rows, power.total)], power.unit)
+    scale = scale_for([row.mean for row in power.profile], power.unit if power.profile else "")
     rows = power.rows[:limit] if limit and len(power.rows) > limit else power.rows
-    lines = [_power_row(row, scale) for row in (*rows, power.total)]
+    total = (power.total,) if power.total is not None else ()
+    lines = [_power_row(row, scale) for row in (*rows, *total)]
     for metric in power.metrics:
         metric_scale = scale_for([metric.mean], metric.unit)
         lines.append((_with_unit(metric.label, metric_scale), *_power_row(metric, metric_scale)[1:]))
@@ -216,7 +217,7 @@ def power_text_table(power: PowerTable, limit: int) -> TextTable:
         f"runs for {margin_text(power.margin)}",
         "sampling",
     )
-    return TextTable(headers, tuple(lines))
+    return _without_empty(TextTable(headers, tuple(lines)))
 
 
 def _power_row(row: PowerRow, scale: Scale) -> tuple[str, ...]:
@@ -230,7 +231,7 @@ def _power_row(row: PowerRow, scale: Scale) -> tuple[str, ...]:
 
 
 def _visible(visible: float, mean: float, scale: Scale) -> str:
-    part = f" ({100 * visible / mean:.1f} %)" if mean else ""
+    part = f" ({100 * visible / abs(mean):.1f} %)" if mean else ""
     return f"{scale.number(visible, significant_decimals(visible / scale.divisor, scale.decimals))}{part}"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from profiler.model.comparison import CandidateComparison, Comparison
 from profiler.model.experiment import Design, ExperimentRecord
-from profiler.model.experiment_result import ConditionResult, ControlResult, ExperimentResult
+from profiler.model.experiment_result import ConditionResult, ControlResult, ExperimentResult, PowerTable
 from reports.comparison_report import comparison_scale, is_profiled, metric_scale
 from reports.quantities import counted, probability
 from reports.wording import Terms, effect_text, verdict_word
@@ -58,6 +58,18 @@ def condition_title(condition: ConditionResult, record: ExperimentRecord) -> str
 
 def control_title(control: ControlResult) -> str:
     return f"{control.candidate}: its change under {control.condition} less its change under {control.control}"
+
+
+def power_line(power: PowerTable) -> str:
+    """Above the table of what more runs could show."""
+    line = f"smallest changes that so many runs per arm would show with a probability of 80 % ({power.test.value})"
+    if power.per != 1:
+        line += f"; times are per unit of work, {power.per:g} of which are in a run"
+    return line
+
+
+def power_advice(power: PowerTable) -> list[str]:
+    return [f"{row.label}: {row.advice}" for row in power.rows if row.advice]
 
 
 def quantity_of(comparison: Comparison) -> str:

@@ -55,9 +55,10 @@ def render_power_json(power: PowerTable) -> str:
         "test": power.test.value,
         "unit": valid_utf8(power.unit),
         "margin": number_json(power.margin),
+        "per": number_json(power.per),
         "runs": [number_json(runs) for runs in power.runs],
         "rows": [_power_row(row) for row in power.rows],
-        "total": _power_row(power.total),
+        "total": _power_row(power.total) if power.total is not None else None,
         "metrics": [_power_row(row) for row in power.metrics],
     }
     return document_text(document)

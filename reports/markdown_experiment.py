@@ -18,7 +18,15 @@ from reports.experiment_tables import (
     power_text_table,
     variant_table,
 )
-from reports.experiment_wording import condition_title, control_title, design_line, headline, quantity_of
+from reports.experiment_wording import (
+    condition_title,
+    control_title,
+    design_line,
+    headline,
+    power_advice,
+    power_line,
+    quantity_of,
+)
 from reports.markdown import arm_facts, candidate_blocks, value_blocks
 from reports.markdown_text import MAX_CHARACTERS, code_block, details, fitting, name, table, text
 from reports.wording import profiling_cost_text
@@ -38,8 +46,8 @@ def render_experiment_markdown(report: ExperimentReport) -> str:
 
 def render_power_markdown(power: PowerTable, limit: int) -> str:
     """What more runs could show."""
-    head = f"Smallest changes that so many runs per arm would show with a probability of 80 % ({text(power.test.value)})."
-    return f"{head}\n\n{_table(power_text_table(power, limit))}\n"
+    blocks = [text(power_line(power)), _table(power_text_table(power, limit)), _list(map(text, power_advice(power)))]
+    return "\n\n".join(block for block in blocks if block) + "\n"
 
 
 def _shown(report: ExperimentReport) -> list[str]:

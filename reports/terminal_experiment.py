@@ -18,7 +18,15 @@ from reports.experiment_tables import (
     power_text_table,
     variant_table,
 )
-from reports.experiment_wording import condition_title, control_title, design_line, headline, quantity_of
+from reports.experiment_wording import (
+    condition_title,
+    control_title,
+    design_line,
+    headline,
+    power_advice,
+    power_line,
+    quantity_of,
+)
 from reports.plain_text import printable
 from reports.terminal_comparison import candidate_sections
 from reports.terminal_table import Column, TerminalStyle, render_table, wrap
@@ -51,9 +59,8 @@ def render_experiment(report: ExperimentReport, style: TerminalStyle) -> str:
 
 def render_power(power: PowerTable, limit: int, style: TerminalStyle) -> str:
     """What more runs could show; ends with a newline."""
-    head = f"smallest changes that so many runs per arm would show with a probability of 80 % ({power.test.value})"
-    advice = [f"{row.label}: {row.advice}" for row in power.rows if row.advice]
-    sections = [wrap(head, style), _table(power_text_table(power, limit), style), _wrapped(advice, style)]
+    table = _table(power_text_table(power, limit), style)
+    sections = [wrap(power_line(power), style), table, _wrapped(power_advice(power), style)]
     return "\n\n".join(section for section in sections if section) + "\n"
 
 

@@ -6,7 +6,15 @@ from dataclasses import replace
 
 from profiler.analysis.ladder import CPU_TIME
 from profiler.model.comparison import CandidateComparison, Comparison, ComparisonRow, MetricComparison, Spread
-from profiler.model.experiment_result import ConditionResult, ControlResult, ControlRow, GainAttribution, Ladder
+from profiler.model.experiment_result import (
+    ConditionResult,
+    ControlResult,
+    ControlRow,
+    GainAttribution,
+    Ladder,
+    PowerRow,
+    PowerTable,
+)
 from profiler.model.interval import Interval
 
 _TIMES = ("wall", "user", "system")
@@ -39,6 +47,21 @@ def control_per_unit(found: ControlResult, units: float) -> ControlResult:
         total=_control_row(found.total, units),
         metrics=tuple(_control_row(row, units) if row.name in _TIMES else row for row in found.metrics),
     )
+
+
+def power_per_unit(found: PowerTable, units: float) -> PowerTable:
+    """Visible changes in the unit that the experiment's own tables have; the numbers of runs stay."""
+    return replace(
+        found,
+        rows=tuple(_power_row(row, units) for row in found.rows),
+        total=_power_row(found.total, units) if found.total is not None else None,
+        metrics=tuple(_power_row(row, units) if row.name in _TIMES else row for row in found.metrics),
+        per=units,
+    )
+
+
+def _power_row(row: PowerRow, units: float) -> PowerRow:
+    return replace(row, mean=row.mean / units, visible=tuple(effect / units for effect in row.visible))
 
 
 def _gain(gain: GainAttribution, units: float) -> GainAttribution:

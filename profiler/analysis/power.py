@@ -26,25 +26,38 @@ def power_table(
 ) -> PowerTable:
     """``margin``: the change that is to be shown, a fraction of the baseline's total (of its own mean, for a metric).
 
-    ``AnalysisError`` when an arm has fewer than 2 replicates: one run shows no noise.
+    Without a profile of either arm's runs: what times and metrics could show.  ``AnalysisError`` when these too have fewer than
+    2 replicates in an arm: one run shows no noise.
     """
-    matching = match_runs(baseline.infos, candidate.infos)
-    if matching.fewest < 2:
+    of_runs = headline_runs(baseline, candidate)
+    profiled, timed = match_runs(baseline.infos, candidate.infos), match_runs(*of_runs)
+    metrics = _metric_rows(baseline, candidate, margin, runs)
+    if profiled.fewest < 2 and not metrics:
         raise AnalysisError(f"{baseline.name} and {candidate.name}: at least 2 runs of either are needed to know their noise")
-    tables = arm_table(baseline, dimension), arm_table(candidate, dimension)
-    total = total_family(tables, matching)
-    absolute = margin * float(total.baseline.values.mean())
-    rows = table_family(tables, matching, absolute, untestable="")
+    rows, total = _profile_rows((baseline, candidate), dimension, margin, runs) if profiled.fewest >= 2 else ((), None)
     return PowerTable(
-        session=baseline.infos[0].identity.session,
-        test=kind_of_test(matching),
+        session=(*baseline.infos, *of_runs[0])[0].identity.session,
+        test=kind_of_test(profiled if total is not None else timed),
         unit=baseline.unit,
         margin=margin,
         runs=tuple(runs),
-        rows=_power_rows(rows, baseline.unit, absolute, runs),
-        total=_power_rows(total, baseline.unit, absolute, runs)[0],
-        metrics=_metric_rows(baseline, candidate, margin, runs),
+        rows=rows,
+        total=total,
+        metrics=metrics,
     )
+
+
+def _profile_rows(
+    arms: tuple[ArmCosts, ArmCosts], dimension: str, margin: float, runs: Sequence[int]
+) -> tuple[tuple[PowerRow, ...], PowerRow]:
+    """The family's rows and the total."""
+    matching = match_runs(arms[0].infos, arms[1].infos)
+    tables = arm_table(arms[0], dimension), arm_table(arms[1], dimension)
+    total = total_family(tables, matching)
+    absolute = margin * float(total.baseline.values.mean())
+    rows = table_family(tables, matching, absolute, untestable="")
+    unit = arms[0].unit
+    return _power_rows(rows, unit, absolute, runs), _power_rows(total, unit, absolute, runs)[0]
 
 
 def _metric_rows(baseline: ArmCosts, candidate: ArmCosts, margin: float, runs: Sequence[int]) -> tuple[PowerRow, ...]:

@@ -99,6 +99,7 @@ def _show(arguments: argparse.Namespace, context: CliContext) -> int:
 
 
 def _power(arguments: argparse.Namespace, context: CliContext) -> int:
+    from profiler.analysis.per_unit import power_per_unit
     from profiler.analysis.power import power_table
     from profiler.cli.experiment_rendering import render_power
     from profiler.experiment.evaluate import condition_names, find_experiment
@@ -109,7 +110,7 @@ def _power(arguments: argparse.Namespace, context: CliContext) -> int:
     options = reading_options(arguments)
     arms = evaluator.costs(experiment, condition_names(experiment.record)[0])
     table = power_table(arms[0], arms[1], options.by, evaluator.margin)
-    context.stdout.write(render_power(table, options, terminal_style(context)))
+    context.stdout.write(render_power(power_per_unit(table, experiment.record.per), options, terminal_style(context)))
     return 0
 
 

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from profiler.experiment.evaluate import StoredExperiment
     from profiler.experiment.experiment_plan import ExperimentPlan
     from profiler.experiment.schedule import ScheduledRun
+    from profiler.model.experiment_result import PowerRow
     from profiler.store.store import Store
+    from reports.quantities import Scale
 
 
 def preview(plan: ExperimentPlan, context: CliContext) -> str:
@@ -80,6 +82,7 @@ def _duration_line(store: Store, earlier: StoredExperiment, runs: int) -> str:
 
 
 def _visible_lines(plan: ExperimentPlan, store: Store, earlier: StoredExperiment, context: CliContext) -> list[str]:
+    from profiler.analysis.per_unit import power_per_unit
     from profiler.analysis.power import power_table
     from profiler.cli.load_arms import symbol_tools
     from profiler.cli.progress import SlowProgress
@@ -93,12 +96,18 @@ def _visible_lines(plan: ExperimentPlan, store: Store, earlier: StoredExperiment
         evaluator = Evaluator(store, options, plan.margin, symbol_tools(()).symbolizer, progress)
         try:
             arms = evaluator.costs(earlier, condition_names(earlier.record)[0])
-            table = power_table(arms[0], arms[1], "category", plan.margin, (plan.runs,))
+            table = power_per_unit(power_table(arms[0], arms[1], "category", plan.margin, (plan.runs,)), plan.per)
         except AnalysisError as error:
             return [f"what {plan.runs} runs could show is not known: {error}"]
     lines = [f"smallest changes that {plan.runs} runs per arm would show, with the noise of session {earlier.session.name}:"]
-    scale = scale_for([row.mean for row in (*table.rows, table.total)], table.unit)
-    for row in (*table.rows, table.total):
-        share = f" ({100 * row.visible[0] / row.mean:.1f} % of it)" if row.mean else ""
-        lines.append(f"  {row.label}: {scale.quantity(row.visible[0])}{share}")
-    return lines
+    scale = scale_for([row.mean for row in table.profile], table.unit)
+    lines += [_visible_line(row, scale) for row in table.profile]
+    return lines + [_visible_line(row, scale_for([row.mean], row.unit)) for row in table.metrics]
+
+
+def _visible_line(row: PowerRow, scale: Scale) -> str:
+    from reports.quantities import significant_decimals
+
+    share = f" ({100 * row.visible[0] / abs(row.mean):.1f} % of it)" if row.mean else ""
+    decimals = significant_decimals(row.visible[0] / scale.divisor, scale.decimals)
+    return f"  {row.label}: {scale.quantity(row.visible[0], decimals)}{share}"

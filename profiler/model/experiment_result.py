@@ -182,7 +182,8 @@ class PowerRow:
 
 @dataclass(frozen=True, slots=True)
 class PowerTable:
-    """What experiments like this one could show.  ``runs``: numbers of runs per arm that are asked about."""
+    """What experiments like this one could show.  ``runs``: numbers of runs per arm that are asked about.  ``total``: None, and
+    no ``rows``, without 2 profiled runs of either arm.  ``per``: units of work in a run; weights and times are divided by it."""
 
     session: str
     test: TestKind
@@ -190,5 +191,11 @@ class PowerTable:
     margin: float
     runs: tuple[int, ...]
     rows: tuple[PowerRow, ...]
-    total: PowerRow
+    total: PowerRow | None
     metrics: tuple[PowerRow, ...]
+    per: float = 1.0
+
+    @property
+    def profile(self) -> tuple[PowerRow, ...]:
+        """Every row in ``unit``, the total last."""
+        return self.rows if self.total is None else (*self.rows, self.total)

@@ -1,0 +1,147 @@
+"""experiment show, power and the dry run over sessions of a few runs, with and without a profile."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from scipy import stats as scipy_stats
+
+from profiler.cli.main import main
+from profiler.experiment.experiment_session import DOCUMENT, encode_record
+from profiler.model.experiment import Design, Direction, ExperimentRecord, MetricFacts, VariantFacts
+from profiler.model.run import Metric, RunMode
+from profiler.store.records import SessionStart
+from profiler.store.store import open_store
+from support.small_captures import SAMPLE_NS, small_capture, small_info
+
+BASE, CAND = (100, 104, 97, 101), (80, 82, 79, 80)
+PLAN = """
+[experiment]
+name = "epochs"
+runs = 4
+profile = "none"
+command = ["{binary}", "-c", "true"]
+[[variant]]
+name = "base"
+binary = "/bin/sh"
+[[variant]]
+name = "cand"
+binary = "/bin/sh"
+"""
+
+
+@pytest.fixture(autouse=True)
+def in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def experiment(profiled: bool, per: float = 1.0, counts: tuple[tuple[int, ...], tuple[int, ...]] = (BASE, CAND)) -> None:
+    """Every run has so many samples of 1 ms and a metric "epoch" of twice that; all wall times are 100 ms."""
+    store = open_store(Path(".slotscope"), create=True)
+    session = store.begin_session(SessionStart("2026-03-01T10:00:00+00:00", "h", ("epoch",), 1, has_rounds=True))
+    record = ExperimentRecord(
+        name="epochs",
+        design=Design.INTERLEAVED,
+        runs=len(counts[0]),
+        seed=1,
+        baseline="base",
+        command=("epoch",),
+        variants=(VariantFacts("base"), VariantFacts("cand")),
+        metrics=(MetricFacts("epoch", Direction.LOWER, "regex"),),
+        primary="epoch",
+        per=per,
+    )
+    store.put_document(session, DOCUMENT, encode_record(record))
+    for number in range(len(counts[0])):
+        for variant, of_runs in zip(("base", "cand"), counts, strict=True):
+            plain = small_info(variant, number, RunMode.PLAIN, session=session)
+            metric = Metric("epoch", 2.0 * SAMPLE_NS * of_runs[number], "ns")
+            store.add(small_capture({}, replace(plain, outcome=replace(plain.outcome, metrics=(metric,)))))
+            if profiled:
+                store.add(small_capture({"main/sha": of_runs[number]}, small_info(variant, number, session=session)))
+        store.finish_round(session, number)
+    store.finish_session(session)
+
+
+def slotscope(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    code = main([*arguments])
+    shown = capsys.readouterr()
+    return code, shown.out, shown.err
+
+
+def found_in_half(effect: float, runs: int, differences: list[float]) -> float:
+    """Power of the paired t test, were the noise of ``differences`` the true one."""
+    deviation = scipy_stats.tstd(differences)
+    critical = scipy_stats.t.ppf(0.975, runs - 1)
+    return float(scipy_stats.nct.sf(critical, runs - 1, effect / deviation * runs**0.5))
+
+
+def test_power_of_metrics_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    experiment(profiled=False)
+    code, out, _ = slotscope(capsys, "experiment", "power", "--format", "json")
+    assert code == 0
+    document = json.loads(out)
+    assert (document["test"], document["rows"], document["total"]) == ("paired t", [], None)
+    rows = {row["name"]: row for row in document["metrics"]}
+    assert rows["epoch"]["mean"] == pytest.approx(2 * sum(BASE) / 4 * SAMPLE_NS)
+    differences = [2.0 * SAMPLE_NS * (cand - base) for base, cand in zip(BASE, CAND, strict=True)]
+    for runs, visible in zip(document["runs"], rows["epoch"]["visible"], strict=True):
+        # Never less than would do if four runs told the noise exactly.
+        assert found_in_half(visible, runs, differences) >= 0.8
+    assert rows["epoch"]["visible"] == sorted(rows["epoch"]["visible"], reverse=True)
+
+
+@pytest.mark.parametrize("format", ["table", "markdown"])
+def test_power_of_metrics_alone_as_text(capsys: pytest.CaptureFixture[str], format: str) -> None:
+    experiment(profiled=False)
+    code, out, _ = slotscope(capsys, "experiment", "power", "--format", format)
+    assert code == 0
+    assert "epoch, ms" in out
+    assert "total" not in out
+    assert "sampling" not in out
+
+
+def test_power_is_per_unit_of_work_as_the_experiment_is(capsys: pytest.CaptureFixture[str]) -> None:
+    experiment(profiled=True, per=4)
+    document = json.loads(slotscope(capsys, "experiment", "power", "--format", "json")[1])
+    shown = json.loads(slotscope(capsys, "experiment", "show", "--format", "json")[1])["conditions"][0]["candidates"][0]
+    assert document["total"]["mean"] == pytest.approx(sum(BASE) / 4 / 4 * SAMPLE_NS)
+    assert document["total"]["mean"] == pytest.approx(shown["total"]["baseline"])
+    means = {row["name"]: row["mean"] for row in document["metrics"]}
+    assert means["wall"] == pytest.approx(100 / 4 * SAMPLE_NS)
+    assert means["epoch"] == pytest.approx(2 * sum(BASE) / 4 * SAMPLE_NS)
+    text = " ".join(slotscope(capsys, "experiment", "power")[1].split())
+    assert "times are per unit of work, 4 of which are in a run" in text
+
+
+@pytest.mark.parametrize("profiled", [False, True])
+def test_one_run_has_no_power(capsys: pytest.CaptureFixture[str], profiled: bool) -> None:
+    experiment(profiled, counts=((100,), (80,)))
+    code, out, err = slotscope(capsys, "experiment", "power")
+    assert (code, out) == (1, "")
+    assert "at least 2 runs of either are needed" in err
+
+
+@pytest.mark.parametrize("profiled", [False, True])
+def test_dry_run_tells_what_metrics_would_show(capsys: pytest.CaptureFixture[str], profiled: bool) -> None:
+    experiment(profiled)
+    power = json.loads(slotscope(capsys, "experiment", "power", "--format", "json")[1])
+    visible = {row["name"]: row["visible"][power["runs"].index(4)] / SAMPLE_NS for row in power["metrics"]}
+    Path("plan.toml").write_text(PLAN)
+    code, out, _ = slotscope(capsys, "experiment", "run", "plan.toml", "--dry-run")
+    assert code == 0
+    (line,) = [line for line in out.splitlines() if line.startswith("  epoch: ")]
+    assert line.startswith(f"  epoch: {visible['epoch']:.1f} ms (")
+    assert ("  total: " in out) == profiled
+
+
+@pytest.mark.parametrize(("limit", "code"), [("epoch:5", 3), ("5", 3), ("epoch:40", 0), ("nosuch:5", 2)])
+def test_limits_of_an_experiment(capsys: pytest.CaptureFixture[str], limit: str, code: int) -> None:
+    """The second build takes 26 % more."""
+    experiment(profiled=True, counts=(CAND, BASE))
+    found, _, err = slotscope(capsys, "experiment", "show", "--fail-on", limit)
+    assert found == code
+    assert (limit.partition(":")[0] in err) == (code == 3) or code == 2
