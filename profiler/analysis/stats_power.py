@@ -12,11 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from profiler.analysis.stats import ALPHA, MIN_REPLICATES, satterthwaite, t_quantile
-from profiler.analysis.stats_expected_power import effect_with_power, expected_power
+from profiler.analysis.stats_expected_power import effect_with_power, expected_power, limits_of, welch_limits
 from profiler.model.arrays import BoolColumn, FloatColumn, Int64Column
 
 POWER = 0.80
 _EXACTLY_KNOWN = 10**9
+# With so many runs half of the difference between two arms' variances is taken for real.
+_CHANCE_RUNS = 10.0
 MOST_RUNS = 100_000
 
 
@@ -42,32 +44,44 @@ class NoiseVariance:
         return degrees
 
     def degrees_seen(self) -> FloatColumn:
-        """Of freedom of the variances themselves; more than matter where they are known exactly."""
-        return self.degrees(np.full(self.first.shape, float(self.seen or _EXACTLY_KNOWN)))
+        """Of freedom of the variances themselves, with Satterthwaite's estimate corrected for few runs, whose two variances
+        differ by chance; more than matter where they are known exactly."""
+        own = float(self.seen or _EXACTLY_KNOWN) - 1.0
+        if self.second is None:
+            return np.full(self.first.shape, max(own, 1.0))
+        per_run = satterthwaite(self.first, self.second, 2, 2)
+        return np.clip((own + 2.0) * per_run - 2.0, max(own, 1.0), max(2.0 * own, 1.0))
 
 
 def visible_effect(standard_error: FloatColumn, degrees: FloatColumn, family: int) -> FloatColumn:
     """Size of the effect that an experiment like this one flags with 80 % probability, in the unit of ``standard_error``."""
-    effect: FloatColumn = _visible_size(degrees, degrees, family) * standard_error
+    different, place = np.unique(degrees, return_inverse=True)
+    sizes = effect_with_power(POWER, different, limits_of(different, _critical(different, family)))
+    effect: FloatColumn = sizes[place].reshape(degrees.shape) * standard_error
     return effect
 
 
 def planned_effect(noise: NoiseVariance, runs: Int64Column, family: int) -> FloatColumn:
     """[rows, len(runs)]: the effect that so many runs per arm flag with 80 % probability."""
-    count = runs.astype(np.float64)
-    degrees = np.stack([noise.degrees(np.full(noise.first.shape, each)) for each in count.tolist()], axis=-1)
-    seen = noise.degrees_seen()
-    sizes = _visible_size(np.broadcast_to(seen[..., np.newaxis], degrees.shape), degrees, family)
-    effect: FloatColumn = sizes * np.sqrt(noise.variance[..., np.newaxis] / count)
+    columns = [_planned_size(noise, count, family) * np.sqrt(noise.variance / count) for count in runs.tolist()]
+    effect: FloatColumn = np.stack(columns, axis=-1)
     return effect
 
 
-def _visible_size(seen: FloatColumn, degrees: FloatColumn, family: int) -> FloatColumn:
-    """In standard errors; paired rows all have the same degrees of freedom, so each pair is looked up once."""
-    pairs, place = np.unique(np.stack([seen.ravel(), degrees.ravel()]), axis=1, return_inverse=True)
-    sizes = effect_with_power(POWER, pairs[0], pairs[1], _critical(pairs[1], family))
-    found: FloatColumn = sizes[place.ravel()].reshape(degrees.shape)
-    return found
+def _planned_size(noise: NoiseVariance, runs: int, family: int) -> FloatColumn:
+    """In standard errors."""
+    seen = noise.degrees_seen()
+    if noise.second is not None:
+        variance = noise.variance
+        share = np.where(variance > 0, noise.first / np.where(variance > 0, variance, 1.0), 0.5)
+        if noise.seen:
+            # Two variances of few runs differ by chance; taken as they are they ask for too large an effect.
+            share = 0.5 + (share - 0.5) * noise.seen / (noise.seen + _CHANCE_RUNS)
+        return effect_with_power(POWER, seen, welch_limits(share, float(runs), 1 - ALPHA / family / 2))
+    one = seen[:1]
+    degrees = np.full(one.shape, max(runs - 1.0, 1.0))
+    # Paired rows all have the same degrees of freedom.
+    return np.broadcast_to(effect_with_power(POWER, one, limits_of(degrees, _critical(degrees, family))), seen.shape)
 
 
 def runs_needed(effect: FloatColumn, noise: NoiseVariance, family: int) -> Int64Column:
@@ -90,7 +104,7 @@ def _is_enough(effect: FloatColumn, noise: NoiseVariance, runs: Int64Column, fam
     degrees = noise.degrees(runs.astype(np.float64))
     error: FloatColumn = np.sqrt(noise.variance / runs)
     sizes = np.abs(effect) / np.where(error > 0, error, 1.0)
-    power = expected_power(sizes, noise.degrees_seen(), degrees, _critical(degrees, family))
+    power = expected_power(sizes, noise.degrees_seen(), limits_of(degrees, _critical(degrees, family)))
     is_enough: BoolColumn = (error == 0) | (power >= POWER)
     return is_enough
 

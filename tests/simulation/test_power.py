@@ -14,10 +14,11 @@ from support.arms import arm
 from support.noise import KINDS, Setting, Values, generator_of, rate_error, two_arms
 
 TOLERANCE = 0.05
-PLANNED = (4, 5, 10, 30)
+RUNS = (4, 5, 10, 30)
+FEW_RUNS = (4, 10)
 
 experiments_of = pytest.mark.parametrize(
-    "experiments", [pytest.param(600, id="quick"), pytest.param(6000, id="full", marks=pytest.mark.full)]
+    "experiments", [pytest.param(600, id="quick"), pytest.param(3000, id="full", marks=pytest.mark.full)]
 )
 
 
@@ -64,11 +65,12 @@ def test_what_an_experiment_says_of_the_next_one_holds(rows: int, is_paired: boo
     """An experiment is made, the effects that so many runs would show are asked for, and a second experiment with that many
     runs and that effect is made.  Within 5 points for normal noise; other noise is printed, and its effects are found too."""
     rates = {}
-    for seen in (4, 5, 10, 30):
+    asked = FEW_RUNS if experiments < 1000 else RUNS
+    for seen in asked:
         generator = generator_of("plan", noise, is_paired, rows, seen)
         pilots = noise_of_pilots(Setting(noise, seen), is_paired, experiments, generator)
-        effects = planned_effect(pilots, np.array(PLANNED), rows)
-        for column, runs in enumerate(PLANNED):
+        effects = planned_effect(pilots, np.array(asked), rows)
+        for column, runs in enumerate(asked):
             rates[seen, runs] = detection_rate(Setting(noise, runs, rows), effects[:, column], is_paired, generator)
     values = np.array(list(rates.values()))
     kind = "paired" if is_paired else "welch"
@@ -92,7 +94,7 @@ def test_runs_needed_find_the_effect(is_paired: bool, experiments: int) -> None:
 
 
 @pytest.mark.parametrize("is_paired", [True, False], ids=["paired", "welch"])
-@pytest.mark.parametrize("seen", [4, 5, 10, 30])
+@pytest.mark.parametrize("seen", RUNS)
 def test_runs_needed_by_what_few_runs_showed_are_enough_on_average(seen: int, is_paired: bool) -> None:
     """Each of 200 experiments names its own number of runs for one effect; found in 75 % of the next experiments at least."""
     generator = generator_of("needed by pilots", seen, is_paired)

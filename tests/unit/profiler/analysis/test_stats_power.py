@@ -9,7 +9,7 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profiler.analysis.stats_expected_power import expected_power
+from profiler.analysis.stats_expected_power import expected_power, limits_of
 from profiler.analysis.stats_power import MOST_RUNS, NoiseVariance, planned_effect, runs_needed, visible_effect
 
 EXACTLY_KNOWN = 1e9
@@ -58,7 +58,7 @@ def test_planned_effects_allow_for_the_runs_that_were_seen(seen: int, runs: int)
 def test_power_grows_with_the_effect() -> None:
     critical = scipy.stats.t.ppf(1 - 0.05 / 3 / 2, 9)
     effects = np.array([0.0, 1.0, 2.0, 4.0, 8.0])
-    power = expected_power(effects, np.full(5, EXACTLY_KNOWN), np.full(5, 9.0), np.full(5, critical))
+    power = expected_power(effects, np.full(5, EXACTLY_KNOWN), limits_of(np.full(5, 9.0), np.full(5, critical)))
     np.testing.assert_allclose(power, scipy.stats.nct.sf(critical, 9, effects), atol=1e-3)
     assert (np.diff(power) > 0).all()
 
@@ -82,7 +82,7 @@ def test_one_run_less_than_needed_is_not_enough(seed: int, family: int) -> None:
 def test_power_is_a_probability_that_never_falls(family: int, seen: float, degrees: float) -> None:
     effects = np.geomspace(0.1, 1e6, 400)
     critical = np.full(400, scipy.stats.t.ppf(1 - 0.05 / family / 2, degrees))
-    power = expected_power(effects, np.full(400, seen), np.full(400, degrees), critical)
+    power = expected_power(effects, np.full(400, seen), limits_of(np.full(400, degrees), critical))
     assert ((power >= 0) & (power <= 1 + 1e-12)).all()
     assert (np.diff(power) >= -1e-9).all()
     assert power[-1] > 0.99
