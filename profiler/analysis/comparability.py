@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from profiler.analysis.compare_replicates import Matching
 from profiler.analysis.findings import percent
+from profiler.analysis.toolchain_names import distinguishing_names
 from profiler.analysis.truncation_advice import truncation_advice
 from profiler.model.costs import ArmCosts
 from profiler.model.quality import ReportWarning
@@ -76,9 +77,10 @@ def fact_warnings(baseline: ArmCosts, candidate: ArmCosts) -> list[ReportWarning
         if warning is not None and both_profiled
     ]
     for fact in _FACTS:
-        values = tuple({fact.read(info) for info in arm} - {""} for arm in infos)
+        values = _known(fact, infos[0]), _known(fact, infos[1])
         if values[0] and values[1] and values[0] != values[1]:
-            shown = " / ".join(", ".join(sorted(of_arm)) for of_arm in values)
+            names = distinguishing_names(values) if fact.code == "toolchain-differs" else map(sorted, values)
+            shown = " / ".join(", ".join(of_arm) for of_arm in names)
             message = f"{baseline.name} and {candidate.name} differ in {fact.what}: {shown}"
             found.append(ReportWarning(fact.code, message, fact.advice))
     truncated = baseline.quality.truncated, candidate.quality.truncated
@@ -91,6 +93,10 @@ def fact_warnings(baseline: ArmCosts, candidate: ArmCosts) -> list[ReportWarning
         advice = truncation_advice({info.perf for info in worse.infos})
         found.append(ReportWarning("truncation-differs", message, advice))
     return found
+
+
+def _known(fact: _Fact, infos: Iterable[CaptureInfo]) -> frozenset[str]:
+    return frozenset(map(fact.read, infos)) - {""}
 
 
 def naming_warning(baseline: ArmCosts, candidate: ArmCosts) -> ReportWarning | None:

@@ -183,7 +183,7 @@ class PowerRow:
 @dataclass(frozen=True, slots=True)
 class PowerTable:
     """What experiments like this one could show.  ``runs``: numbers of runs per arm that are asked about.  ``total``: None, and
-    no ``rows``, without 2 profiled runs of either arm.  ``per``: units of work in a run; weights and times are divided by it."""
+    no ``rows``, without 2 profiled runs of either arm.  ``per``: work units in a run; weights and times are divided by it."""
 
     session: str
     test: TestKind
