@@ -9,7 +9,6 @@ sets that were asked for, each once.
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -87,8 +86,8 @@ def origin_name(name_or_file: str) -> str:
 
 
 def parse_rule_file(text: str, name: str, is_builtin: bool = False) -> RuleFile:
-    """Rules from the text of a file; ``name`` is how messages and ``Rule.origin`` call it.  ``is_builtin``: the patterns in
-    lists are known to be right one by one, and only what they make together is compiled."""
+    """Rules from the text of a file; ``name`` is how messages and ``Rule.origin`` call it.  ``is_builtin``: the
+    patterns are known to be right, and none is compiled before it is needed."""
     try:
         document = toml_document(text)
     except TomlError as error:
@@ -188,29 +187,30 @@ def _pattern(table: _Table, key: str) -> RulePattern | None:
         if not isinstance(part, str) or not part:
             table.fail(key, f"'{key}' must be a regular expression that is not empty, or a list of them")
         if not table.is_builtin:
-            _compile(table, key, part)
-    joined = parts[0] if len(parts) == 1 else "|".join(f"(?:{part})" for part in parts)
-    return RulePattern(tuple(parts), _compile(table, key, joined))
+            _check_pattern(table, key, RulePattern((part,)))
+    pattern = RulePattern(tuple(parts))
+    if not table.is_builtin:
+        _check_pattern(table, key, pattern)
+    return pattern
 
 
-def _compile(table: _Table, key: str, pattern: str) -> re.Pattern[str]:
+def _check_pattern(table: _Table, key: str, pattern: RulePattern) -> None:
+    text = pattern.text
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FutureWarning)  # "[[" is read as today's Python reads it
-            compiled = re.compile(pattern)
+        _ = pattern.compiled
     except (re.error, RecursionError, OverflowError) as error:
-        table.fail(key, f"'{key}' is no regular expression: {error} in '{pattern}'")
-    if not table.is_builtin and may_explode(pattern):
-        table.fail(key, f"'{key}' can take exponential time: its repetition reads one text in several ways in '{pattern}'")
-    return compiled
+        table.fail(key, f"'{key}' is no regular expression: {error} in '{text}'")
+    if may_explode(text):
+        table.fail(key, f"'{key}' can take exponential time: its repetition reads one text in several ways in '{text}'")
 
 
 def _check_placeholders(table: _Table, category: str, patterns: Mapping[str, RulePattern | None]) -> None:
+    placeholders = PLACEHOLDER.findall(category)
     known = {"dso"}
     for key in ("function", "file", "dso"):
-        pattern = patterns[key]
+        pattern = patterns[key] if placeholders else None
         known |= set(pattern.compiled.groupindex) if pattern else set()
-    for name in PLACEHOLDER.findall(category):
+    for name in placeholders:
         if name not in known:
             table.fail("category", f"'{{{name}}}' is neither {{dso}} nor a named group of this rule's patterns")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -12,6 +11,7 @@ from profiler.model.arrays import BoolColumn
 from profiler.model.category import OTHER, Places, Rule, RuleMatches, RuleSet
 from profiler.model.symbols import Function, NameSource
 from profiler.rules.loader import NAMES_OF_SUMS, PLACEHOLDER
+from profiler.rules.necessary_words import search_on_demand
 from profiler.rules.presence import presence_test
 
 _TAKEN = frozenset({OTHER, *NAMES_OF_SUMS, ""})
@@ -46,18 +46,18 @@ class RuleMatcher:
         order = sorted(range(len(self._rules)), key=lambda row: (self._rules[row].is_fallback, row))
         self._order = tuple(order)
         self._is_in: list[PresenceTest | None] = [
-            None if rule.function is None else rule.function.compiled.search for rule in self._rules
+            None if rule.function is None else search_on_demand(rule.function) for rule in self._rules
         ]
         self._has_quick_tests = False
         self._category_rows: dict[str, int] = {}
         self._groups: list[str] = []
         self._is_passthrough: list[bool] = []
         self._under_rows: dict[str, int] = {}
-        self._under_patterns: list[re.Pattern[str]] = []
+        self._under_tests: list[PresenceTest] = []
         for rule in self._rules:
             if rule.under is not None and rule.under.text not in self._under_rows:
                 self._under_rows[rule.under.text] = len(self._under_rows)
-                self._under_patterns.append(rule.under.compiled)
+                self._under_tests.append(search_on_demand(rule.under))
         self._rules_of_dso: dict[str, tuple[_Candidate, ...]] = {}
         self._answers: dict[_Place, tuple[tuple[int, int, int], ...]] = {}
         self._under_answers: dict[tuple[str, str], tuple[bool, ...]] = {}
@@ -93,7 +93,7 @@ class RuleMatcher:
         if place_count >= _MANY_PLACES and not self._has_quick_tests:
             self._has_quick_tests = True
             patterns = [rule.function for rule in self._rules]
-            self._is_in = [None if pattern is None else presence_test(pattern.compiled) for pattern in patterns]
+            self._is_in = [None if pattern is None else presence_test(pattern.text) for pattern in patterns]
             self._rules_of_dso.clear()
 
     def _matches(self, function: Function, file: str, dso: str) -> tuple[tuple[int, int, int], ...]:
@@ -138,17 +138,15 @@ class RuleMatcher:
         return row
 
     def _under_hits(self, functions: Sequence[Function]) -> BoolColumn:
-        hits = np.zeros((len(self._under_patterns), len(functions)), np.bool_)
-        if not self._under_patterns:
+        hits = np.zeros((len(self._under_tests), len(functions)), np.bool_)
+        if not self._under_tests:
             return hits
         for row, function in enumerate(functions):
             names = _searched_names(function)
             answer = self._under_answers.get(names)
             if answer is None:
                 key, trait_key = names
-                answer = tuple(
-                    bool(pattern.search(key) or (trait_key and pattern.search(trait_key))) for pattern in self._under_patterns
-                )
+                answer = tuple(bool(is_in(key) or (trait_key and is_in(trait_key))) for is_in in self._under_tests)
                 self._under_answers[names] = answer
             if any(answer):
                 hits[:, row] = answer

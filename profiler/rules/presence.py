@@ -13,14 +13,14 @@ _WORD = re.compile(r"(?:[\w :/,<>&=~-]|\\[.$^*+?(){}\[\]|])+", re.ASCII)
 _ESCAPE = re.compile(r"\\(.)")
 # What refers to other parts of the pattern or changes how they are read: such patterns stay whole.
 _QUANTIFIERS = frozenset("*+?{")
-_NOT_DIVISIBLE = re.compile(r"\\[1-9]|\(\?P=|\(\?\(|\(\?[aiLmsux-]")
+NOT_DIVISIBLE = re.compile(r"\\[1-9]|\(\?P=|\(\?\(|\(\?[aiLmsux-]")
 
 
-def presence_test(pattern: re.Pattern[str]) -> Callable[[str], bool]:
-    """A function that says for a text what ``bool(pattern.search(text))`` says."""
-    search = pattern.search
-    branches = _branches(pattern.pattern) if pattern.flags == re.UNICODE and not _NOT_DIVISIBLE.search(pattern.pattern) else []
+def presence_test(pattern: str) -> Callable[[str], bool]:
+    """A function that says for a text what ``bool(re.search(pattern, text))`` says."""
+    branches = [] if NOT_DIVISIBLE.search(pattern) else _branches(pattern)
     if len(branches) < 2:
+        search = re.compile(pattern).search
         return lambda text: search(text) is not None
     words = tuple(_ESCAPE.sub(r"\1", branch) for branch in branches if _WORD.fullmatch(branch))
     starts = tuple(_ESCAPE.sub(r"\1", branch[1:]) for branch in branches if branch[:1] == "^" and _WORD.fullmatch(branch[1:]))

@@ -42,14 +42,15 @@ PATTERNS = (
 @given(text=st.text(alphabet="abcA:|^.()[]$ \n", max_size=8))
 def test_says_what_a_search_says(pattern: str, text: str) -> None:
     compiled = re.compile(pattern)
-    assert presence_test(compiled)(text) == (compiled.search(text) is not None)
+    assert presence_test(pattern)(text) == (compiled.search(text) is not None)
 
 
-@pytest.mark.parametrize("flags", [re.IGNORECASE, re.MULTILINE, re.ASCII, re.DOTALL])
-def test_flags_are_kept(flags: re.RegexFlag) -> None:
-    compiled = re.compile("^b|a.|\\wc", flags)
+@pytest.mark.parametrize("flag", ["i", "m", "a", "s"])
+def test_flags_are_kept(flag: str) -> None:
+    pattern = f"(?{flag})^b|a.|\\wc"
+    compiled = re.compile(pattern)
     for text in ("A", "B", "a", "b", "a\nb", "a\n", "éc", "xb"):
-        assert presence_test(compiled)(text) == (compiled.search(text) is not None)
+        assert presence_test(pattern)(text) == (compiled.search(text) is not None)
 
 
 NAMES = (
@@ -62,14 +63,14 @@ NAMES = (
 
 @pytest.mark.parametrize("rule_set", DEFAULT_RULE_SETS)
 def test_built_in_patterns(rule_set: str) -> None:
-    patterns = [rule.function.compiled for rule in load_rule_sets((rule_set,)).rules if rule.function is not None]
+    patterns = [rule.function for rule in load_rule_sets((rule_set,)).rules if rule.function is not None]
     assert len(patterns) > 10
     found = 0
     for pattern in patterns:
-        is_in = presence_test(pattern)
+        is_in = presence_test(pattern.text)
         for name in NAMES:
             for text in (name, name + "::", "x" + name, name.upper()):
                 expected = pattern.search(text) is not None
-                assert is_in(text) == expected, (pattern.pattern, text)
+                assert is_in(text) == expected, (pattern.text, text)
                 found += expected
     assert found > 10
