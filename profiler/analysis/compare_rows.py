@@ -18,6 +18,8 @@ NOTHING = "no time in either arm"
 NO_SPREAD = "every run differs by exactly this amount: there is no spread to test against"
 # From this part of the variance on, more samples help more than more runs.
 _THIN_PROFILE = 0.5
+# Half a two-sided 95 % interval, in standard errors.
+_SAMPLING_ERRORS = 1.96
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +210,7 @@ def _inferred_row(family: RowFamily, index: int, inference: _Inference, baseline
         runs_needed=int(inference.runs_needed[index]) or None if is_tested and has_spread else None,
         permutation_p=float(inference.permutation_p[index]) if inference.permutation_p is not None and is_tested else None,
         sampling_share=share,
-        note=_joined(_note(family, index, verdict, has_interval, share), family.notes[index]),
+        note=_joined(_note(family, index, verdict, (has_interval, has_spread), share), family.notes[index]),
     )
 
 
@@ -220,9 +222,21 @@ def _verdict(family: RowFamily, index: int, inference: _Inference) -> Verdict:
         return Verdict.UNTESTABLE
     if inference.p_adjusted[index] < stats.ALPHA:
         return Verdict.FASTER if test.difference[index] < 0 else Verdict.SLOWER
-    if stats.is_within_margin(test, family.margin)[index]:
+    if stats.is_within_margin(test, family.margin)[index] and not _is_equal_by_few_samples(family, index, test):
         return Verdict.EQUIVALENT
     return Verdict.UNDECIDED
+
+
+def _is_equal_by_few_samples(family: RowFamily, index: int, test: stats.TTest) -> bool:
+    """Runs that agree exactly because they hold the same few samples: what sampling leaves open is more than the margin.
+    Not where every row agrees: then an arm is compared with itself."""
+    arms = family.baseline.sampling, family.candidate.sampling
+    if arms[0] is None or arms[1] is None or test.standard_error[index] > 0:
+        return False
+    if np.array_equal(family.baseline.values, family.candidate.values):
+        return False
+    by_sampling = sum(float(arm[index].mean()) / arm.shape[-1] for arm in arms if arm is not None)
+    return _SAMPLING_ERRORS * by_sampling**0.5 > family.margin
 
 
 def _relative_interval(family: RowFamily, index: int, relative: RelativeChange) -> Interval | None:
@@ -234,13 +248,17 @@ def _relative_interval(family: RowFamily, index: int, relative: RelativeChange) 
     return Interval(max(low, -1.0) if is_positive else low, high)
 
 
-def _note(family: RowFamily, index: int, verdict: Verdict, has_interval: bool, sampling_share: float | None) -> str:
+def _note(family: RowFamily, index: int, verdict: Verdict, spread: tuple[bool, bool], sampling_share: float | None) -> str:
+    """``spread``: whether there is an interval, and whether it has a width."""
+    has_interval, has_spread = spread
     if verdict is Verdict.UNTESTABLE:
         if family.is_absent()[index]:
             return NOTHING
         return NO_SPREAD if not has_interval else family.untestable
     if verdict is Verdict.UNDECIDED and sampling_share is not None and sampling_share >= _THIN_PROFILE:
         return f"profile too thin: {100 * sampling_share:.0f} % of the variance is sampling"
+    if verdict is Verdict.UNDECIDED and not has_spread:
+        return "profile too thin: the runs agree only because they hold so few samples"
     return ""
 
 

@@ -413,3 +413,23 @@ def test_the_label_shown_is_the_candidates() -> None:
     baseline, candidate = arm("a", {"f": [1, 2, 3]}), arm("b", {"f": [2, 3, 5]})
     labelled = replace(cost_table({"f": [2, 3, 5]}), labels=("f(int)",))
     assert compare(baseline, replace(candidate, tables={"category": labelled})).rows[0].label == "f(int)"
+
+
+def test_a_few_equal_samples_are_no_proof_of_equality() -> None:
+    """One sample of 1 ms in the same round of either arm: 1 % of the total is far less than what one sample leaves open."""
+    rows = {"big": [20 * MS, 21 * MS, 19 * MS, 20 * MS], "small": [0, MS, 0, 0]}
+    changed = {"big": [21 * MS, 20 * MS, 20 * MS, 19 * MS], "small": [0, MS, 0, 0]}
+    compared = compare_arms(arm("base", rows), [arm("cand", changed)], CompareOptions()).candidates[0]
+    small = next(row for row in compared.rows if row.name == "small")
+    assert small.delta == 0
+    assert small.p == 1.0
+    assert small.verdict is Verdict.UNDECIDED
+    assert "too few samples" in small.note or "so few samples" in small.note
+
+
+def test_many_equal_samples_are() -> None:
+    rows = {"big": [20_000 * MS, 20_010 * MS, 19_990 * MS], "even": [9_000_000 * MS] * 3}
+    changed = {"big": [20_001 * MS, 20_010 * MS, 19_990 * MS], "even": [9_000_000 * MS] * 3}
+    compared = compare_arms(arm("base", rows), [arm("cand", changed)], CompareOptions()).candidates[0]
+    even = next(row for row in compared.rows if row.name == "even")
+    assert even.verdict is Verdict.EQUIVALENT
