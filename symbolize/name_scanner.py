@@ -24,7 +24,7 @@ _LIFETIME = re.compile(r"'\w+ ")
 _ANONYMOUS_NAMESPACE = "(anonymous namespace)"
 # Nested types inside types; deeper text is kept as it stands.
 _DEEPEST_NESTING = 24
-_PAIRS = ("()", "[]", "{}")
+_PAIRS = (("(", ")"), ("[", "]"), ("{", "}"))
 # Every bracket that nothing closes is looked for to the end of the text: what is long must be balanced, and not without end.
 _LONG, _LONGEST = 2_000, 20_000
 

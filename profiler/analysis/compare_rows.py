@@ -236,7 +236,7 @@ def _is_equal_by_few_samples(family: RowFamily, index: int, test: stats.TTest) -
     if np.array_equal(family.baseline.values, family.candidate.values):
         return False
     by_sampling = sum(float(arm[index].mean()) / arm.shape[-1] for arm in arms if arm is not None)
-    return _SAMPLING_ERRORS * by_sampling**0.5 > family.margin
+    return bool(_SAMPLING_ERRORS * by_sampling**0.5 > family.margin)
 
 
 def _relative_interval(family: RowFamily, index: int, relative: RelativeChange) -> Interval | None:
