@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from profiler.model.comparison import CandidateComparison, ComparisonRow, Verdict
+from profiler.model.comparison import CandidateComparison, ComparisonRow, InstanceNames, Verdict
 from profiler.model.costs import ArmCosts
 from profiler.model.run import CaptureInfo
 from reports.arm_lines import quality_line, warning_line
@@ -31,6 +31,7 @@ from reports.wording import (
     relative_change,
     relative_interval,
     result_sentence,
+    values_text,
     verdict_text,
 )
 
@@ -148,17 +149,20 @@ def _details(report: ComparisonReport) -> list[str]:
 def value_blocks(report: ComparisonReport, candidate: CandidateComparison) -> list[str]:
     """Per-run values, one block per row so that a length limit cuts between rows."""
     scale = comparison_scale(report.comparison, candidate)
-    rows: list[tuple[ComparisonRow, Scale]] = [(candidate.total, scale)] if is_profiled(candidate) else []
-    rows += [(metric.row, metric_scale(metric)) for metric in candidate.metrics]
-    rows += [(row, scale) for row in candidate.rows]
+    of_rows = candidate.instances
+    rows: list[tuple[ComparisonRow, Scale, InstanceNames]] = []
+    if is_profiled(candidate):
+        rows.append((candidate.total, scale, of_rows))
+    rows += [(metric.row, metric_scale(metric), metric.instances) for metric in candidate.metrics]
+    rows += [(row, scale, of_rows) for row in candidate.rows]
     arms = (report.comparison.baseline_name, candidate.name)
-    return [_row_values(row, row_scale, arms) for row, row_scale in rows]
+    return [_row_values(row, row_scale, arms, instances) for row, row_scale, instances in rows]
 
 
-def _row_values(row: ComparisonRow, scale: Scale, arms: tuple[str, str]) -> str:
+def _row_values(row: ComparisonRow, scale: Scale, arms: tuple[str, str], instances: InstanceNames) -> str:
     unit = f" ({text(scale.unit)})" if scale.unit else ""
-    spreads = zip(arms, (row.baseline, row.candidate), strict=True)
-    lines = [f"{name(arm)}: {', '.join(scale.number(value) for value in spread.values)}" for arm, spread in spreads]
+    spreads = zip(arms, (row.baseline, row.candidate), instances, strict=True)
+    lines = [f"{name(arm)}: {text(values_text(spread.values, names, scale))}" for arm, spread, names in spreads]
     return f"**{name(row.label)}**{unit}\n\n{_list(lines)}"
 
 

@@ -29,6 +29,7 @@ from reports.wording import (
     profiling_cost_text,
     relative_change,
     result_sentence,
+    values_text,
     verdict_word,
     visible_effect_text,
 )
@@ -73,7 +74,7 @@ def candidate_sections(report: ComparisonReport, candidate: CandidateComparison,
         names = f"{printable(candidate.name)} against {printable(comparison.baseline_name)}"
         header = wrap(f"{names}: {metrics_method_line(candidate, comparison.baseline_runs)}", style)
         tables = [_metrics_table(report, candidate, style)]
-        return [header, *tables, _notes(candidate, style), _footnote(tables, style)]
+        return [header, *tables, _process_values(report, candidate, style), _notes(candidate, style), _footnote(tables, style)]
     scale = comparison_scale(comparison, candidate)
     header = _wrapped(
         [
@@ -83,7 +84,21 @@ def candidate_sections(report: ComparisonReport, candidate: CandidateComparison,
         style,
     )
     tables = [_rows_table(report, candidate, style), _metrics_table(report, candidate, style)]
-    return [header, *tables, _notes(candidate, style), _footnote(tables, style)]
+    return [header, *tables, _process_values(report, candidate, style), _notes(candidate, style), _footnote(tables, style)]
+
+
+def _process_values(report: ComparisonReport, candidate: CandidateComparison, style: TerminalStyle) -> str:
+    """Of each watched process its mean over its windows; "" where the values are runs."""
+    arms = (report.comparison.baseline_name, candidate.name)
+    of_total = comparison_scale(report.comparison, candidate)
+    rows = [(metric.row, metric_scale(metric), metric.instances) for metric in candidate.metrics]
+    lines = []
+    for row, scale, instances in [(candidate.total, of_total, candidate.instances), *rows]:
+        for arm, spread, names in zip(arms, (row.baseline, row.candidate), instances, strict=True):
+            if names:
+                what = f"{printable(row.label)} {scale.unit}".rstrip()
+                lines.append(f"{what} of {printable(arm)}: {values_text(spread.values, names, scale)}")
+    return _wrapped(lines, style)
 
 
 def _footnote(tables: Sequence[str], style: TerminalStyle) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from profiler.model.comparison import CandidateComparison, ComparisonRow, ProfilingCost, TestKind, Verdict
@@ -153,13 +154,22 @@ def metrics_method_line(candidate: CandidateComparison, baseline_runs: int) -> s
         max((len(spread.values) for spread in spreads), default=0)
         for spreads in ([row.baseline for row in of_arms], [row.candidate for row in of_arms])
     )
-    if candidate.test is TestKind.CROSSOVER or (candidate.test is TestKind.WELCH and base < baseline_runs):
+    if any(of_arm for metric in candidate.metrics for of_arm in metric.instances):
         runs = f"{base} processes ({counted(baseline_runs, 'window')}) against {cand} ({candidate.runs})"
     else:
         runs = f"{counted(baseline_runs, 'run')} against {counted(candidate.runs, 'run')}"
     if candidate.test is TestKind.NONE:
         return f"{runs}: no interval, differences as measured"
     return f"times and metrics without a profile, {runs}, {candidate.test.value}, each tested by itself, intervals 95 %"
+
+
+def values_text(values: Sequence[float], instances: Sequence[str], scale: Scale) -> str:
+    """ "8.997, 9.026", or of watched processes "node-1 8.997, node-2 9.026"; enough decimals to see what lies between them."""
+    decimals = max(scale.decimals, significant_decimals((max(values) - min(values)) / scale.divisor, 0)) if values else 0
+    shown = [scale.number(value, decimals) for value in values]
+    if len(instances) == len(values):
+        shown = [f"{printable(instance)} {value}" for instance, value in zip(instances, shown, strict=True)]
+    return ", ".join(shown)
 
 
 def profiling_cost_text(cost: ProfilingCost) -> str:

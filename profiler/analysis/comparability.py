@@ -80,7 +80,7 @@ def fact_warnings(baseline: ArmCosts, candidate: ArmCosts) -> list[ReportWarning
         values = _known(fact, infos[0]), _known(fact, infos[1])
         if values[0] and values[1] and values[0] != values[1]:
             names = distinguishing_names(values) if fact.code == "toolchain-differs" else map(sorted, values)
-            shown = " / ".join(", ".join(of_arm) for of_arm in names)
+            shown = " / ".join(", ".join(of_arm) or "without" for of_arm in names)
             message = f"{baseline.name} and {candidate.name} differ in {fact.what}: {shown}"
             found.append(ReportWarning(fact.code, message, fact.advice))
     truncated = baseline.quality.truncated, candidate.quality.truncated

@@ -84,6 +84,7 @@ def _compare(
         rows=rows.rows,
         total=total.rows[0],
         metrics=metrics.metrics,
+        instances=matching.instances,
     )
     return compared, warnings
 

@@ -50,7 +50,7 @@ def _compared(name: str, of_arms: tuple[Measured, Measured], margin: float) -> M
     )
     absolute = margin * abs(spread(baseline.values[0].tolist()).mean)
     family = RowFamily((name,), (name,), ("",), baseline, candidate, matching.is_paired, absolute)
-    return MetricComparison(unit=min(of_arms[0].units), row=compare_family(family).rows[0])
+    return MetricComparison(min(of_arms[0].units), compare_family(family).rows[0], matching.instances)
 
 
 def _problem(name: str, of_arms: tuple[Measured, Measured], arms: tuple[str, str]) -> ReportWarning | None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from profiler.model.arrays import FloatColumn, Int64Column
+from profiler.model.comparison import InstanceNames
 from profiler.model.run import CaptureInfo, RunMode
 
 Block = tuple[str | int, ...]
@@ -23,13 +24,14 @@ _Groups = dict[Block, list[int]]
 class Matching:
     """``baseline`` and ``candidate``: for each replicate the runs (columns of the arm's tables) that make it up, one run as a
     rule.  Paired arms have equally many replicates, those of one block at one position.  ``left_out``: runs without a partner,
-    (baseline, candidate).  ``by_instance``: replicates are processes, each with all its windows."""
+    (baseline, candidate).  ``by_instance``: replicates are processes, each with all its windows; ``instances``: their names."""
 
     is_paired: bool
     baseline: tuple[tuple[int, ...], ...]
     candidate: tuple[tuple[int, ...], ...]
     left_out: tuple[int, int] = (0, 0)
     by_instance: bool = False
+    instances: InstanceNames = ((), ())
 
     @property
     def fewest(self) -> int:
@@ -61,9 +63,24 @@ def _match_instances(baseline: Sequence[CaptureInfo], candidate: Sequence[Captur
     groups = _runs_by_instance(baseline), _runs_by_instance(candidate)
     common = sorted(groups[0].keys() & groups[1].keys())
     if common:
-        return replace(_paired(groups, common, (len(baseline), len(candidate))), by_instance=True)
-    first, second = (tuple(tuple(group[instance]) for instance in sorted(group)) for group in groups)
-    return Matching(False, first, second, by_instance=True)
+        paired = _paired(groups, common, (len(baseline), len(candidate)))
+        return replace(paired, by_instance=True, instances=_instance_names(common, common))
+    keys = sorted(groups[0]), sorted(groups[1])
+    first, second = (tuple(tuple(group[key]) for key in of_arm) for group, of_arm in zip(groups, keys, strict=True))
+    return Matching(False, first, second, by_instance=True, instances=_instance_names(*keys))
+
+
+def _instance_names(baseline: Sequence[Block], candidate: Sequence[Block]) -> InstanceNames:
+    """Of (session, host, instance) keys; with the host where one name is used on several."""
+    hosts: dict[Block, set[Block]] = {}
+    for _, host, instance in (*baseline, *candidate):
+        hosts.setdefault((instance,), set()).add((host,))
+
+    def named(key: Block) -> str:
+        _, host, instance = key
+        return f"{instance} on {host}" if len(hosts[(instance,)]) > 1 else str(instance)
+
+    return tuple(map(named, baseline)), tuple(map(named, candidate))
 
 
 def _paired(groups: tuple[_Groups, _Groups], common: Sequence[Block], counts: tuple[int, int]) -> Matching:

@@ -73,17 +73,24 @@ class ComparisonRow:
     note: str = ""
 
 
+# Of the baseline and of the candidate: which watched process each value of a row is of; empty where values are runs.
+InstanceNames = tuple[tuple[str, ...], tuple[str, ...]]
+
+
 @dataclass(frozen=True, slots=True)
 class MetricComparison:
-    """A metric or headline time of the plain runs ("wall", "user", "system", or a metric's name)."""
+    """A metric or headline time of the plain runs ("wall", "user", "system", or a metric's name).  ``instances``: the processes
+    that its values are of."""
 
     unit: str
     row: ComparisonRow
+    instances: InstanceNames = ((), ())
 
 
 @dataclass(frozen=True, slots=True)
 class CandidateComparison:
-    """``rows`` add up to ``total`` exactly; the last may be "(rest)".  ``family``: number of rows tested."""
+    """``rows`` add up to ``total`` exactly; the last may be "(rest)".  ``family``: number of rows tested.  ``instances``: the
+    processes that the values of the rows and of the total are of."""
 
     name: str
     runs: int
@@ -92,6 +99,7 @@ class CandidateComparison:
     rows: tuple[ComparisonRow, ...]
     total: ComparisonRow
     metrics: tuple[MetricComparison, ...]
+    instances: InstanceNames = ((), ())
 
 
 @dataclass(frozen=True, slots=True)

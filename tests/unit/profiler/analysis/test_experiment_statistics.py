@@ -67,6 +67,7 @@ def test_four_nodes_against_four(windows: int) -> None:
     row = compared.candidates[0].metrics[0].row
     assert compared.candidates[0].test is comparison.TestKind.WELCH
     assert len(row.baseline.values) == 4
+    assert compared.candidates[0].metrics[0].instances == (("a", "b", "c", "d"), ("e", "f", "g", "h"))
     assert row.relative == pytest.approx(-0.0203, abs=0.0001)
     assert row.no_overlap
     expected = scipy_stats.ttest_ind(fat, thin, equal_var=False)

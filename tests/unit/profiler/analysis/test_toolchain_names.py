@@ -7,6 +7,8 @@ import pytest
 from profiler.analysis.toolchain_names import distinguishing_names
 
 GCC = "GNU C++17 12.2.0 -mtune=generic -march=x86-64 -g -O2"
+LTO = "GNU GIMPLE 12.2.0 -g -O2 -fltrans"
+AS = "GNU AS 2.40"
 
 
 @pytest.mark.parametrize(
@@ -15,6 +17,8 @@ GCC = "GNU C++17 12.2.0 -mtune=generic -march=x86-64 -g -O2"
         ((GCC, f"{GCC} -flto"), ("GNU C++17 12.2.0", "GNU C++17 12.2.0 -flto")),
         ((GCC, GCC.replace("-O2", "-O3")), ("GNU C++17 12.2.0 -O2", "GNU C++17 12.2.0 -O3")),
         ((GCC, GCC.replace("12.2.0", "13.1.0")), ("GNU C++17 12.2.0", "GNU C++17 13.1.0")),
+        ((f"{AS}; {GCC}", f"{AS}; {GCC} -flto; {LTO}"), ("GNU C++17 12.2.0", "GNU C++17 12.2.0 -flto; GNU GIMPLE 12.2.0")),
+        ((f"{AS}; {GCC}", AS), ("GNU C++17 12.2.0", "")),
         (("GNU C17 12.2.0 -g -O2", "GNU C17 12.2.0 -O2 -g"), ("GNU C17 12.2.0 -g -O2", "GNU C17 12.2.0 -O2 -g")),
         (
             ("clang LLVM (rustc version 1.95.0)", "clang LLVM (rustc version 1.97.0)"),
