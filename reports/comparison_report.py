@@ -52,7 +52,7 @@ def shown_rows(candidate: CandidateComparison, limit: int) -> tuple[tuple[Compar
 
 def is_profiled(candidate: CandidateComparison) -> bool:
     """Whether any run of the two arms was under perf; else there are times and metrics alone."""
-    return bool(candidate.total.baseline.values or candidate.total.candidate.values)
+    return candidate.is_profiled
 
 
 def comparison_scale(comparison: Comparison, candidate: CandidateComparison) -> Scale:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from profiler.model.comparison import CandidateComparison, Comparison
 from profiler.model.experiment import Design, ExperimentRecord
 from profiler.model.experiment_result import ConditionResult, ControlResult, ExperimentResult, PowerTable
-from reports.comparison_report import comparison_scale, is_profiled, metric_scale
+from profiler.model.headline import headline_metric
+from reports.comparison_report import comparison_scale, metric_scale
 from reports.quantities import counted, probability
 from reports.wording import Terms, effect_text, verdict_word
 
@@ -29,18 +30,15 @@ def headline(condition: ConditionResult, candidate: CandidateComparison, record:
     """The primary metric's result, or that of the CPU time where there is none; without a profile, of the plan's first
     metric, or else of the first time that was measured."""
     comparison = condition.comparison
-    measured = {metric.row.name: metric for metric in candidate.metrics}
-    names = [record.primary]
-    if not is_profiled(candidate):
-        names += [*(metric.name for metric in record.metrics), *measured]
-    metric = next((measured[name] for name in names if name in measured), None)
-    if metric is not None:
+    quantity = headline_metric(record, [candidate])
+    if quantity is None:
+        return f"{candidate.name}: nothing was measured"
+    if quantity:
+        metric = next(metric for metric in candidate.metrics if metric.row.name == quantity)
         scale = metric_scale(metric)
         effect = f"{metric.row.name} {effect_text(metric.row, scale)}"
         verdict = verdict_word(metric.row, Terms(scale, metric.unit, comparison.margin))
         return f"{candidate.name}: {effect}{_p(metric.row.p_adjusted)}: {verdict}"
-    if not is_profiled(candidate):
-        return f"{candidate.name}: nothing was measured"
     scale = comparison_scale(comparison, candidate)
     effect = f"CPU time {effect_text(candidate.total, scale)}"
     verdict = verdict_word(candidate.total, Terms(scale, comparison.unit, comparison.margin))
@@ -74,6 +72,13 @@ def power_advice(power: PowerTable) -> list[str]:
 
 def quantity_of(comparison: Comparison) -> str:
     return "CPU time" if comparison.unit == "ns" else comparison.event
+
+
+def per_text(record: ExperimentRecord, quantity: str) -> str:
+    """What a weight or a time is per; "" for the program's own metrics, which are what the program says they are."""
+    if quantity in {metric.name for metric in record.metrics}:
+        return ""
+    return " per run" if record.per == 1 else " per unit of work"
 
 
 def _p(p: float | None) -> str:

@@ -13,10 +13,11 @@ from profiler.analysis.ladder import ladder
 from profiler.analysis.per_unit import condition_per_unit, control_per_unit
 from profiler.errors import AnalysisError, UsageError
 from profiler.experiment.experiment_session import stored_record
-from profiler.model.comparison import Verdict
+from profiler.model.comparison import Comparison, Verdict
 from profiler.model.costs import ArmCosts
 from profiler.model.experiment import Design, ExperimentRecord, VariantFacts
 from profiler.model.experiment_result import ConditionResult, ControlResult, ExperimentResult, Ladder
+from profiler.model.headline import headline_metric
 from profiler.model.quality import ReportWarning
 from profiler.pipeline import AnalysisOptions, Arm, Symbolizer, arm_costs
 from profiler.store.records import StoredSession
@@ -119,16 +120,23 @@ def _condition_result(
     baseline, candidates = arms[0], arms[1:]
     comparison = compare_arms(baseline, candidates, options)
     gains = tuple(gain_attribution(baseline, candidate, options.dimension) for candidate in candidates)
-    return condition_per_unit(ConditionResult(condition, comparison, gains, _ladder(record, arms, options)), record.per)
+    steps = _ladder(record, arms, comparison, options)
+    return condition_per_unit(ConditionResult(condition, comparison, gains, steps), record.per)
 
 
-def _ladder(record: ExperimentRecord, arms: Sequence[ArmCosts], options: CompareOptions) -> Ladder | None:
+def _ladder(
+    record: ExperimentRecord, arms: Sequence[ArmCosts], comparison: Comparison, options: CompareOptions
+) -> Ladder | None:
     """Steps are what stands behind the baseline, A/A controls aside; one step is no ladder."""
     variants = _baseline_first(record)
     steps = [(arm, variant) for arm, variant in zip(arms, variants, strict=True) if not variant.control_of]
     if len(steps) < 3 or record.design is not Design.INTERLEAVED:
         return None
-    return ladder([arm for arm, _ in steps], options, record.primary, [variant.note for _, variant in steps[1:]])
+    names = {arm.name for arm, _ in steps}
+    quantity = headline_metric(record, [candidate for candidate in comparison.candidates if candidate.name in names])
+    if quantity is None:
+        return None
+    return ladder([arm for arm, _ in steps], options, quantity, [variant.note for _, variant in steps[1:]])
 
 
 def _controls(

@@ -101,6 +101,11 @@ class CandidateComparison:
     metrics: tuple[MetricComparison, ...]
     instances: InstanceNames = ((), ())
 
+    @property
+    def is_profiled(self) -> bool:
+        """Whether any run of the two arms was under perf; else there are times and metrics alone."""
+        return bool(self.total.baseline.values or self.total.candidate.values)
+
 
 @dataclass(frozen=True, slots=True)
 class ProfilingCost:

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING
 
 from profiler.errors import UsageError
 from profiler.model.comparison import CandidateComparison, Comparison, ComparisonRow, Verdict
+from profiler.model.experiment import Design, ExperimentRecord
 from profiler.model.experiment_result import ConditionResult, ExperimentResult, Ladder
+from profiler.model.headline import headline_metric
 from profiler.model.interval import Interval
 from reports.comparison_report import comparison_scale
-from reports.experiment_wording import quantity_of
+from reports.experiment_wording import per_text, quantity_of
 from reports.plain_text import printable, shorten_middle
 from reports.quantities import Scale, scale_for
 
@@ -39,7 +41,7 @@ class Plot:
 
 
 def experiment_plots(result: ExperimentResult) -> tuple[Plot, ...]:
-    """``runs``, ``waterfall`` per candidate and ``ladder``, of every condition.  ``UsageError`` without matplotlib."""
+    """``runs``, ``waterfall`` per profiled candidate and ``ladder``, of every condition.  ``UsageError`` without matplotlib."""
     try:
         import matplotlib  # noqa: F401
     except ImportError:
@@ -47,11 +49,15 @@ def experiment_plots(result: ExperimentResult) -> tuple[Plot, ...]:
     plots = []
     for condition in result.conditions:
         suffix = f"-{condition.condition}" if condition.condition else ""
-        plots.append(_plot(f"runs{suffix}", _runs_figure(result, condition)))
+        quantity = headline_metric(result.record, condition.comparison.candidates)
+        if quantity is not None:
+            plots.append(_plot(f"runs{suffix}", _runs_figure(result, condition, quantity)))
         for candidate in condition.comparison.candidates:
-            plots.append(_plot(f"waterfall-{candidate.name}", _waterfall_figure(condition.comparison, candidate)))
+            if candidate.is_profiled:
+                figure = _waterfall_figure(result.record, condition.comparison, candidate)
+                plots.append(_plot(f"waterfall-{candidate.name}", figure))
         if condition.ladder is not None:
-            plots.append(_plot(f"ladder{suffix}", _ladder_figure(condition.ladder)))
+            plots.append(_plot(f"ladder{suffix}", _ladder_figure(result.record, condition.ladder)))
     return tuple(plots)
 
 
@@ -74,9 +80,9 @@ def _new_figure(width: float, height: float) -> tuple[Figure, Axes]:
     return figure, axes
 
 
-def _runs_figure(result: ExperimentResult, condition: ConditionResult) -> Figure:
-    """The primary metric, or else the total, of every run, and the mean of each arm with its 95 % interval."""
-    name, unit, rows = _headline_rows(result, condition)
+def _runs_figure(result: ExperimentResult, condition: ConditionResult, quantity: str) -> Figure:
+    """The headline's metric, or the total, of every run or process, and the mean of each arm with its 95 % interval."""
+    name, unit, rows = _headline_rows(condition, quantity)
     scale = scale_for([mean for row in rows for mean in (row.baseline.mean, row.candidate.mean)], unit)
     arms = [(condition.comparison.baseline_name, rows[0].baseline)]
     arms += [(c.name, row.candidate) for c, row in zip(condition.comparison.candidates, rows, strict=True)]
@@ -88,16 +94,18 @@ def _runs_figure(result: ExperimentResult, condition: ConditionResult) -> Figure
         axes.errorbar([spread.mean / scale.divisor], [place], xerr=[half], fmt="D", color=_INK, markersize=5, capsize=4)
     axes.set_yticks(range(len(arms)), [_label(arm) for arm, _ in arms])
     axes.set_ylim(len(arms) - 0.5, -0.5)
-    axes.set_xlabel(f"{f'{name} {scale.unit}'.rstrip()}, one dot a run; mean with 95 % interval")
+    replicate = "run" if result.record.design is Design.INTERLEAVED else "process"
+    what = f"{name}{per_text(result.record, name)} {scale.unit}".rstrip()
+    axes.set_xlabel(f"{what}, one dot a {replicate}; mean with 95 % interval")
     return figure
 
 
-def _headline_rows(result: ExperimentResult, condition: ConditionResult) -> tuple[str, str, list[ComparisonRow]]:
-    primary, candidates = result.record.primary, condition.comparison.candidates
-    by_name = [{metric.row.name: metric for metric in candidate.metrics} for candidate in candidates]
-    if primary and all(primary in metrics for metrics in by_name):
-        return primary, by_name[0][primary].unit, [metrics[primary].row for metrics in by_name]
-    return quantity_of(condition.comparison), condition.comparison.unit, [candidate.total for candidate in candidates]
+def _headline_rows(condition: ConditionResult, quantity: str) -> tuple[str, str, list[ComparisonRow]]:
+    candidates = condition.comparison.candidates
+    if not quantity:
+        return quantity_of(condition.comparison), condition.comparison.unit, [candidate.total for candidate in candidates]
+    metrics = [next(metric for metric in candidate.metrics if metric.row.name == quantity) for candidate in candidates]
+    return quantity, metrics[0].unit, [metric.row for metric in metrics]
 
 
 def _spread_out(place: int, count: int) -> list[float]:
@@ -105,7 +113,7 @@ def _spread_out(place: int, count: int) -> list[float]:
     return [place + 0.3 * ((index % 5) - 2) / 4 for index in range(count)]
 
 
-def _waterfall_figure(comparison: Comparison, candidate: CandidateComparison) -> Figure:
+def _waterfall_figure(record: ExperimentRecord, comparison: Comparison, candidate: CandidateComparison) -> Figure:
     """From the baseline's total to the candidate's, one bar per row, the largest changes first."""
     scale = comparison_scale(comparison, candidate)
     rows = sorted(candidate.rows, key=lambda row: -abs(row.delta))
@@ -124,7 +132,8 @@ def _waterfall_figure(comparison: Comparison, candidate: CandidateComparison) ->
     axes.set_yticks(range(len(labels)), [_label(label) for label in labels])
     axes.invert_yaxis()
     _zoom(axes, [candidate.total.baseline.mean, candidate.total.candidate.mean], [delta for _, delta, *_ in steps], scale)
-    axes.set_xlabel(f"{quantity_of(comparison)} per run, {scale.unit}; lines: 95 % intervals of the changes")
+    quantity = quantity_of(comparison)
+    axes.set_xlabel(f"{quantity}{per_text(record, quantity)}, {scale.unit}; lines: 95 % intervals of the changes")
     return figure
 
 
@@ -147,7 +156,7 @@ def _zoom(axes: Axes, totals: Sequence[float], deltas: Iterable[float], scale: S
         axes.set_xlim(left=start / scale.divisor)
 
 
-def _ladder_figure(ladder: Ladder) -> Figure:
+def _ladder_figure(record: ExperimentRecord, ladder: Ladder) -> Figure:
     """The mean of every step, and what it changed with its interval."""
     means = [ladder.steps[0].to_baseline.baseline.mean, *(step.to_baseline.candidate.mean for step in ladder.steps)]
     scale = scale_for(means, ladder.unit)
@@ -162,7 +171,8 @@ def _ladder_figure(ladder: Ladder) -> Figure:
         axes.errorbar([place], [mean / scale.divisor], yerr=[half], fmt="o", color=color, capsize=4, zorder=2)
     axes.set_xticks(range(len(means)), [_label(name) for name in (ladder.baseline, *(s.name for s in ladder.steps))])
     axes.tick_params(axis="x", rotation=20)
-    axes.set_ylabel(f"{f'{ladder.quantity} {scale.unit}'.rstrip()}; lines: 95 % interval of the step")
+    what = f"{ladder.quantity}{per_text(record, ladder.quantity)} {scale.unit}".rstrip()
+    axes.set_ylabel(f"{what}; lines: 95 % interval of the step")
     return figure
 
 

@@ -14,7 +14,15 @@ from profiler.analysis.ladder import ladder
 from profiler.analysis.per_unit import condition_per_unit, control_per_unit
 from profiler.analysis.power import power_table
 from profiler.model.costs import ArmCosts
-from profiler.model.experiment import BuildCost, ConditionFacts, Design, ExperimentRecord, VariantFacts
+from profiler.model.experiment import (
+    BuildCost,
+    ConditionFacts,
+    Design,
+    Direction,
+    ExperimentRecord,
+    MetricFacts,
+    VariantFacts,
+)
 from profiler.model.experiment_result import Agreement, ConditionResult, ExperimentResult, MetricAgreement
 from profiler.model.interval import Interval
 from profiler.model.run import RunMode
@@ -221,3 +229,14 @@ def test_plots_are_the_same_bytes_again() -> None:
         assert one.png == other.png
         assert one.png.startswith(b"\x89PNG")
         assert b"<svg" in one.svg
+
+
+@pytest.mark.parametrize(("per", "said", "unsaid"), [(1.0, "per run", "per unit"), (32.0, "per unit of work", "per run")])
+def test_plots_say_what_times_are_per(per: float, said: str, unsaid: str) -> None:
+    plots = {plot.name: plot.svg.decode() for plot in experiment_plots(experiment(record(per=per)).result)}
+    for name in ("runs-full", "waterfall-vecmap@full", "ladder-full"):
+        assert f"CPU time {said}" in plots[name]
+        assert unsaid not in plots[name]
+    about_metric = record(per=per, primary="epoch", metrics=(MetricFacts("epoch", Direction.LOWER, "regex"),))
+    runs = experiment_plots(experiment(about_metric).result)[0].svg.decode()
+    assert "epoch ms, one dot a run" in runs

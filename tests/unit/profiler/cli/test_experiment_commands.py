@@ -38,8 +38,11 @@ def in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.chdir(tmp_path)
 
 
-def experiment(profiled: bool, per: float = 1.0, counts: tuple[tuple[int, ...], tuple[int, ...]] = (BASE, CAND)) -> None:
+def experiment(
+    profiled: bool, per: float = 1.0, counts: tuple[tuple[int, ...], ...] = (BASE, CAND), primary: str = "epoch"
+) -> None:
     """Every run has so many samples of 1 ms and a metric "epoch" of twice that; all wall times are 100 ms."""
+    variants = ("base", "cand", "more")[: len(counts)]
     store = open_store(Path(".slotscope"), create=True)
     session = store.begin_session(SessionStart("2026-03-01T10:00:00+00:00", "h", ("epoch",), 1, has_rounds=True))
     record = ExperimentRecord(
@@ -49,14 +52,14 @@ def experiment(profiled: bool, per: float = 1.0, counts: tuple[tuple[int, ...], 
         seed=1,
         baseline="base",
         command=("epoch",),
-        variants=(VariantFacts("base"), VariantFacts("cand")),
+        variants=tuple(map(VariantFacts, variants)),
         metrics=(MetricFacts("epoch", Direction.LOWER, "regex"),),
-        primary="epoch",
+        primary=primary,
         per=per,
     )
     store.put_document(session, DOCUMENT, encode_record(record))
     for number in range(len(counts[0])):
-        for variant, of_runs in zip(("base", "cand"), counts, strict=True):
+        for variant, of_runs in zip(variants, counts, strict=True):
             plain = small_info(variant, number, RunMode.PLAIN, session=session)
             metric = Metric("epoch", 2.0 * SAMPLE_NS * of_runs[number], "ns")
             store.add(small_capture({}, replace(plain, outcome=replace(plain.outcome, metrics=(metric,)))))
@@ -145,3 +148,31 @@ def test_limits_of_an_experiment(capsys: pytest.CaptureFixture[str], limit: str,
     found, _, err = slotscope(capsys, "experiment", "show", "--fail-on", limit)
     assert found == code
     assert (limit.partition(":")[0] in err) == (code == 3) or code == 2
+
+
+@pytest.mark.parametrize("primary", ["epoch", ""])
+def test_steps_without_a_profile_are_those_of_the_metric(capsys: pytest.CaptureFixture[str], primary: str) -> None:
+    experiment(profiled=False, counts=(BASE, CAND, (70, 71, 69, 70)), primary=primary)
+    code, out, _ = slotscope(capsys, "experiment", "show", "--format", "json")
+    assert code == 0
+    ladder = json.loads(out)["conditions"][0]["ladder"]
+    assert (ladder["quantity"], ladder["largest"]) == ("epoch", "cand")
+    means = [2 * sum(of_runs) / 4 * SAMPLE_NS for of_runs in (BASE, CAND, (70, 71, 69, 70))]
+    assert [step["to_previous"]["delta"] for step in ladder["steps"]] == pytest.approx(
+        [means[1] - means[0], means[2] - means[1]]
+    )
+
+
+def test_a_primary_metric_that_one_load_lacks_is_no_error(capsys: pytest.CaptureFixture[str]) -> None:
+    experiment(profiled=True, counts=(BASE, CAND, CAND), primary="p99")
+    code, out, _ = slotscope(capsys, "experiment", "show", "--format", "json")
+    assert code == 0
+    assert json.loads(out)["conditions"][0]["ladder"]["quantity"] == "CPU time"
+
+
+def test_plots_without_a_profile_have_no_waterfall(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("matplotlib", reason="plots are an extra")
+    experiment(profiled=False, primary="")
+    assert slotscope(capsys, "experiment", "show", "--plots", "plots")[0] == 0
+    assert sorted(path.name for path in Path("plots").iterdir()) == ["runs.png", "runs.svg"]
+    assert "epoch ms, one dot a run" in Path("plots/runs.svg").read_text()
