@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from profiler.cli.context import CliContext, terminal_style
-from profiler.cli.fail_on import check_limits, parse_limit
+from profiler.cli.fail_on import check_conditions, parse_limit
 from profiler.cli.options import add_selection_options, add_table_options, reading_options
 from profiler.cli.termination import signals_as_interrupts
 
@@ -38,8 +38,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         type=parse_limit,
         metavar="[ROW:]PCT",
-        help="exit with 3 when the whole interval of the total, of ROW or of the metric ROW lies above PCT %% of the baseline "
-        "under any condition; may be repeated",
+        help="exit with 3 when the total, ROW or the metric ROW got worse by more than PCT %% of the baseline under any "
+        "condition, the whole interval being beyond; may be repeated",
     )
     showing.add_argument("--plots", metavar="DIR", type=Path, help="also write plots, as SVG and PNG, into this directory")
     powering = actions.add_parser("power", help="what more runs could show", description="What more runs could show.")
@@ -80,6 +80,7 @@ def _run(arguments: argparse.Namespace, context: CliContext) -> int:
 def _show(arguments: argparse.Namespace, context: CliContext) -> int:
     from profiler.cli.experiment_rendering import render_evaluation
     from profiler.experiment.evaluate import find_experiment
+    from profiler.model.experiment import Direction
 
     store = _store(context)
     experiment = find_experiment(store, arguments.session)
@@ -91,8 +92,8 @@ def _show(arguments: argparse.Namespace, context: CliContext) -> int:
             print(f"wrote {path}", file=context.stderr)
     options = reading_options(arguments)
     comparisons = [condition.comparison for condition in evaluation.result.conditions]
-    candidates = tuple(candidate for comparison in comparisons for candidate in comparison.candidates)
-    checked = check_limits(replace(comparisons[0], candidates=candidates), arguments.fail_on or [])
+    better_higher = {metric.name for metric in experiment.record.metrics if metric.direction is Direction.HIGHER}
+    checked = check_conditions(comparisons, arguments.fail_on or [], better_higher)
     context.stdout.write(render_evaluation(evaluation, options, arguments.redact, terminal_style(context)))
     context.stdout.flush()
     return checked.tell(context.stderr)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import difflib
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence, Set
+from dataclasses import dataclass, replace
 from typing import TextIO
 
 from profiler.errors import UsageError
@@ -54,12 +54,29 @@ class CheckedLimits:
         return EXIT_NOT_CHECKED if self.unchecked else 0
 
 
-def check_limits(comparison: Comparison, limits: Sequence[Limit]) -> CheckedLimits:
-    """``UsageError`` for a row that no candidate has."""
-    return CheckedLimits(tuple(exceeded(comparison, limits)), tuple(undecidable(comparison, limits)))
+def check_limits(comparison: Comparison, limits: Sequence[Limit], better_higher: Set[str] = frozenset()) -> CheckedLimits:
+    """``better_higher``: metrics of which more is better, such as requests per second: they break a limit by falling.
+    ``UsageError`` for a row that no candidate has."""
+    broken = exceeded(comparison, limits, better_higher)
+    return CheckedLimits(tuple(broken), tuple(undecidable(comparison, limits)))
 
 
-def exceeded(comparison: Comparison, limits: Sequence[Limit]) -> list[str]:
+def check_conditions(
+    comparisons: Sequence[Comparison], limits: Sequence[Limit], better_higher: Set[str] = frozenset()
+) -> CheckedLimits:
+    """Each limit under every condition that has its row: what one load of several reports, the others need not."""
+    checked = []
+    for limit in limits:
+        having = [found for found in comparisons if any(_row(candidate, limit.row) for candidate in found.candidates)]
+        under = having or comparisons
+        candidates = tuple(candidate for found in under for candidate in found.candidates)
+        checked.append(check_limits(replace(under[0], candidates=candidates), [limit], better_higher))
+    return CheckedLimits(
+        tuple(line for found in checked for line in found.broken), tuple(line for found in checked for line in found.unchecked)
+    )
+
+
+def exceeded(comparison: Comparison, limits: Sequence[Limit], better_higher: Set[str] = frozenset()) -> list[str]:
     """Limits that a candidate broke, its whole relative interval lying beyond: one line each.  ``UsageError`` for a row that
     no candidate has."""
     found = []
@@ -67,7 +84,13 @@ def exceeded(comparison: Comparison, limits: Sequence[Limit]) -> list[str]:
         rows = [(candidate, row) for candidate in comparison.candidates if (row := _row(candidate, limit.row)) is not None]
         if not rows:
             raise UsageError(_unknown_row(comparison, limit.row))
-        found += [_message(candidate, row, limit) for candidate, row in rows if _is_beyond(row, limit)]
+        for candidate, row in rows:
+            falls = row.name in better_higher and any(row is metric.row for metric in candidate.metrics)
+            worse = _least_worsening(row, falls)
+            if worse is not None and worse > limit.fraction:
+                moved = "fell" if falls else "rose"
+                change = f"{moved} by at least {100 * worse:.2f} %, more than {100 * limit.fraction:g} %"
+                found.append(f"{candidate.name}: {limit.row} {change}")
     return found
 
 
@@ -95,13 +118,11 @@ def _row(candidate: CandidateComparison, name: str) -> ComparisonRow | None:
     return found
 
 
-def _is_beyond(row: ComparisonRow, limit: Limit) -> bool:
-    return row.relative_interval is not None and row.relative_interval.low > limit.fraction
-
-
-def _message(candidate: CandidateComparison, row: ComparisonRow, limit: Limit) -> str:
-    low = row.relative_interval.low if row.relative_interval else math.nan
-    return f"{candidate.name}: {limit.row} rose by at least {100 * low:.2f} %, more than {100 * limit.fraction:g} %"
+def _least_worsening(row: ComparisonRow, falls: bool) -> float | None:
+    """The end of the interval that is better for the candidate, a fraction of the baseline; above 0 is worse."""
+    if row.relative_interval is None:
+        return None
+    return -row.relative_interval.high if falls else row.relative_interval.low
 
 
 def _unknown_row(comparison: Comparison, name: str) -> str:

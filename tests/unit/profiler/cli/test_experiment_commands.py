@@ -39,7 +39,11 @@ def in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def experiment(
-    profiled: bool, per: float = 1.0, counts: tuple[tuple[int, ...], ...] = (BASE, CAND), primary: str = "epoch"
+    profiled: bool,
+    per: float = 1.0,
+    counts: tuple[tuple[int, ...], ...] = (BASE, CAND),
+    primary: str = "epoch",
+    direction: Direction = Direction.LOWER,
 ) -> None:
     """Every run has so many samples of 1 ms and a metric "epoch" of twice that; all wall times are 100 ms."""
     variants = ("base", "cand", "more")[: len(counts)]
@@ -53,7 +57,7 @@ def experiment(
         baseline="base",
         command=("epoch",),
         variants=tuple(map(VariantFacts, variants)),
-        metrics=(MetricFacts("epoch", Direction.LOWER, "regex"),),
+        metrics=(MetricFacts("epoch", direction, "regex"),),
         primary=primary,
         per=per,
     )
@@ -148,6 +152,17 @@ def test_limits_of_an_experiment(capsys: pytest.CaptureFixture[str], limit: str,
     found, _, err = slotscope(capsys, "experiment", "show", "--fail-on", limit)
     assert found == code
     assert (limit.partition(":")[0] in err) == (code == 3) or code == 2
+
+
+@pytest.mark.parametrize(("limit", "code"), [("epoch:10", 3), ("metric:epoch:10", 3), ("epoch:30", 0), ("10", 0)])
+def test_metrics_that_should_be_high_break_a_limit_by_falling(
+    capsys: pytest.CaptureFixture[str], limit: str, code: int
+) -> None:
+    """The second build has 20 % less of everything."""
+    experiment(profiled=True, direction=Direction.HIGHER)
+    found, _, err = slotscope(capsys, "experiment", "show", "--fail-on", limit)
+    assert found == code
+    assert ("cand: " in err and "fell by at least" in err) == (code == 3)
 
 
 @pytest.mark.parametrize("primary", ["epoch", ""])

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from profiler.cli.fail_on import Limit, exceeded, parse_limit, undecidable
+from profiler.cli.fail_on import CheckedLimits, Limit, check_conditions, exceeded, parse_limit, undecidable
 from profiler.errors import UsageError
 from profiler.model.comparison import Comparison, MetricComparison
 from support.report_values import comparison, comparison_row
@@ -79,3 +79,18 @@ def test_a_row_that_one_candidate_lacks_is_not_checked_there() -> None:
     assert undecidable(replace(whole, candidates=(first, other)), limits) == [
         "--fail-on a::b: other has no such row: not checked"
     ]
+
+
+def under_load(metric: str, interval: tuple[float, float]) -> Comparison:
+    total = comparison_row("total", [100, 100], [100, 100], relative_interval=(-0.01, 0.01))
+    return comparison([], total, [MetricComparison("", comparison_row(metric, [10, 10], [9, 9], relative_interval=interval))])
+
+
+def test_a_metric_of_one_load_is_checked_under_that_load() -> None:
+    loads = [under_load("served", (-0.2, -0.1)), under_load("p99", (0.02, 0.04))]
+    assert check_conditions(loads, [Limit("p99", 0.05)]) == CheckedLimits((), ())
+    assert len(check_conditions(loads, [Limit("p99", 0.01), Limit("served", 0.05)]).broken) == 1
+    falling = check_conditions(loads, [Limit("served", 0.05)], frozenset({"served"}))
+    assert falling.broken == ("cand: served fell by at least 10.00 %, more than 5 %",)
+    with pytest.raises(UsageError, match="no row or metric 'p98'"):
+        check_conditions(loads, [Limit("p98", 0.05)])
