@@ -127,6 +127,58 @@ def test_service_under_load(tmp_path: Path) -> None:
     assert processes_of(PROGRAM) == ""
 
 
+def plan_of_two_loads(directory: Path) -> Path:
+    """Two builds of one service; "steady" prints a latency, "flood" a count of requests, each by the build's name alone."""
+    port = free_port()
+    for name, mean in (("slow", PUBLISHED[0]), ("fast", PUBLISHED[4])):
+        script = directory / name
+        script.write_text(f"#!/bin/sh\nexec {sys.executable} {PROGRAM} page $1 {mean}\n")
+        script.chmod(0o755)
+    text = '[experiment]\nname = "loads"\nruns = 3\nseed = 3\nretries = 0\nprofile = "none"\nprimary = "p99"\n'
+    text += '[[variant]]\nname = "slow"\nbinary = "./slow"\n[[variant]]\nname = "fast"\nbinary = "./fast"\n'
+    for name, answer in (("steady", "p99 {} ms"), ("flood", "did {} requests")):
+        numbers = ("20", "10") if name == "steady" else ("1000", "2000")
+        script = f"case $0 in *slow) n={numbers[0]};; *) n={numbers[1]};; esac; sleep 0.1; echo {answer.format('$n')}"
+        text += f'[[load]]\nname = "{name}"\nservice = ["{{binary}}", "{port}"]\nready = {{ port = {port}, timeout = 60 }}\n'
+        text += f'command = ["/bin/sh", "-c", \'{script}\', "{{binary}}"]\n'
+        text += f'metrics = "http://127.0.0.1:{port}/metrics"\n'
+    text += '[[metric]]\nname = "p99"\nregex = \'p99 ([\\d.]+ ms)\'\nfrom = "steady"\n'
+    text += '[[metric]]\nname = "done"\nregex = \'did (\\d+)\'\nfrom = "flood"\ndirection = "higher"\n'
+    text += '[[metric]]\nname = "handling"\nprometheus = "handling_seconds"\n'
+    (directory / "plan.toml").write_text(text)
+    return directory / "plan.toml"
+
+
+def test_several_loads_of_every_build(tmp_path: Path) -> None:
+    """Each load is a condition with its own metrics: a latency under the one, a throughput under the other."""
+    done = slotscope(tmp_path, "experiment", "run", str(plan_of_two_loads(tmp_path)))
+    assert done.returncode == 0, done.stderr
+    store = open_store(tmp_path / "store", create=False)
+    expected = {
+        "slow@steady": {"p99": 20e6},
+        "fast@steady": {"p99": 10e6},
+        "slow@flood": {"done": 1000},
+        "fast@flood": {"done": 2000},
+    }
+    for arm, of_load in expected.items():
+        runs = infos(store, arm)
+        assert sorted(info.identity.round for info in runs) == [0, 1, 2]
+        mean = PUBLISHED[0] if arm.startswith("slow") else PUBLISHED[4]
+        for info in runs:
+            found = values(info)
+            assert found.pop("handling") == pytest.approx(mean * 1e6)
+            assert found == of_load
+    shown = json.loads(slotscope(tmp_path, "experiment", "show", "--format", "json").stdout)
+    assert [condition["name"] for condition in shown["conditions"]] == ["steady", "flood"]
+    for condition, name in zip(shown["conditions"], ("p99", "done"), strict=True):
+        names = {metric["name"] for metric in condition["candidates"][0]["metrics"]}
+        assert names == {"wall", "user", "system", "handling", name}
+    text = slotscope(tmp_path, "experiment", "show", "--format", "markdown").stdout
+    assert "steady: p99 -10.0 ms, -50.0 %" in text
+    assert "flood: done +1,000, +100.0 %" in text
+    assert processes_of(PROGRAM) == ""
+
+
 @pytest.mark.perf
 @pytest.mark.full
 def test_profile_of_the_window_alone(tmp_path: Path) -> None:
