@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from profiler.model.comparison import ComparisonRow, Verdict
 from profiler.model.experiment import ExperimentRecord, VariantFacts
@@ -19,6 +21,9 @@ from profiler.model.experiment_result import (
 from profiler.model.interval import Interval
 from reports.quantities import Scale, count, probability, scale_for, significant_decimals
 from reports.wording import Terms, interval_text, margin_text, relative_change, relative_interval, verdict_word
+
+_MOST_SECTIONS = 4
+_Row = TypeVar("_Row")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +72,33 @@ def _duration(value_ns: int) -> str:
 
 
 def build_lines(record: ExperimentRecord) -> list[str]:
-    """What the incremental builds changed, and which sections of the binaries differ."""
+    """What the incremental builds changed, and which sections of the binaries differ from the baseline's."""
+    baseline = next((variant for variant in record.variants if variant.name == record.baseline), None)
     lines = []
     for variant in record.variants:
         if variant.rebuild is not None and not variant.control_of:
             lines.append(f"{variant.name}: built again after this edit: {variant.rebuild.edit}")
+        if baseline is not None and variant.sections and baseline.sections and not variant.control_of:
+            lines += _section_line(variant, baseline)
     return lines
+
+
+def _section_line(variant: VariantFacts, baseline: VariantFacts) -> list[str]:
+    """ "thin: .text 1.4 MB (+2.1 kB), .rodata 80.0 kB (new)"; the largest differences, none where the sections are alike."""
+    of_baseline = {section.name: section.size_bytes for section in baseline.sections}
+    changes = [(section, section.size_bytes - of_baseline.get(section.name, 0)) for section in variant.sections]
+    largest = sorted((change for change in changes if change[1]), key=lambda change: -abs(change[1]))[:_MOST_SECTIONS]
+    if not largest:
+        return []
+    parts = [
+        f"{section.name} {bytes_text(section.size_bytes) or '0 B'} ({_section_change(change, section.name in of_baseline)})"
+        for section, change in largest
+    ]
+    return [f"{variant.name}: sections unlike {baseline.name}'s: {', '.join(parts)}"]
+
+
+def _section_change(change: int, is_known: bool) -> str:
+    return f"{'+' if change > 0 else '-'}{bytes_text(abs(change))}" if is_known else "not among the largest there"
 
 
 def gain_table(gain: GainAttribution, scale: Scale, limit: int) -> TextTable:
@@ -81,11 +107,11 @@ def gain_table(gain: GainAttribution, scale: Scale, limit: int) -> TextTable:
         (row.label, scale.signed(row.delta), _share(row.share, row.share_interval), _share_interval(row.share_interval))
         for row in gain.rows
     ]
-    if limit and len(rows) > limit + 1:
-        left = gain.rows[limit:]
+    _, left = _within(gain.rows, limit)
+    if left:
         shares = [row.share for row in left]
         share = sum(part for part in shares if part is not None) if None not in shares else None
-        rest = (f"other ({count(len(left))})", scale.signed(sum(row.delta for row in left)), _share(share, None), "")
+        rest = (_others(left), scale.signed(sum(row.delta for row in left)), _share(share, None), "")
         rows = [*rows[:limit], rest]
     return TextTable(("", f"delta {scale.unit}".rstrip(), "share of the change", "95 % interval"), tuple(rows))
 
@@ -159,10 +185,14 @@ def _change_text(row: ComparisonRow) -> str:
 
 def control_table(control: ControlResult, limit: int) -> TextTable:
     """The change under the condition, under the control, and their difference, which is the gain that the control does not
-    explain; total last, then the metrics."""
+    explain; beyond ``limit`` rows the rest is added up; then the total and the metrics."""
     scale = scale_for([row.change for row in (*control.rows, control.total)], control.unit)
-    shown = control.rows[:limit] if limit and len(control.rows) > limit else control.rows
-    lines = [_control_row(row, scale) for row in (*shown, control.total)]
+    shown, left = _within(control.rows, limit)
+    lines = [_control_row(row, scale) for row in shown]
+    if left:
+        changes = [(row.change, row.control_change, row.difference) for row in left]
+        lines.append((_others(left), *(scale.signed(sum(column)) for column in zip(*changes, strict=True)), "", "", ""))
+    lines.append(_control_row(control.total, scale))
     for metric in control.metrics:
         metric_scale = scale_for([metric.change, metric.control_change], metric.unit)
         lines.append((_with_unit(metric.label, metric_scale), *_control_row(metric, metric_scale)[1:]))
@@ -204,9 +234,12 @@ _CONTROL_VERDICTS = {
 def power_text_table(power: PowerTable, limit: int) -> TextTable:
     """What so many runs per arm would show, in the rows' unit and as a part of the row."""
     scale = scale_for([row.mean for row in power.profile], power.unit if power.profile else "")
-    rows = power.rows[:limit] if limit and len(power.rows) > limit else power.rows
-    total = (power.total,) if power.total is not None else ()
-    lines = [_power_row(row, scale) for row in (*rows, *total)]
+    shown, left = _within(power.rows, limit)
+    lines = [_power_row(row, scale) for row in shown]
+    if left:
+        # Effects do not add up: what all of them together would show is not known.
+        lines.append((_others(left), scale.number(sum(row.mean for row in left)), *[""] * (len(power.runs) + 2)))
+    lines += [_power_row(power.total, scale)] if power.total is not None else []
     for metric in power.metrics:
         metric_scale = scale_for([metric.mean], metric.unit)
         lines.append((_with_unit(metric.label, metric_scale), *_power_row(metric, metric_scale)[1:]))
@@ -238,6 +271,15 @@ def _visible(visible: float, mean: float, scale: Scale) -> str:
 def _with_unit(label: str, scale: Scale) -> str:
     """Of a row whose unit is not that of its column."""
     return f"{label}, {scale.unit}" if scale.unit else label
+
+
+def _within(rows: Sequence[_Row], limit: int) -> tuple[Sequence[_Row], Sequence[_Row]]:
+    """Rows to show and rows to add up; one row more than the limit is shown, for its sum would take the same line."""
+    return (rows, ()) if not limit or len(rows) <= limit + 1 else (rows[:limit], rows[limit:])
+
+
+def _others(left: Sequence[object]) -> str:
+    return f"other ({count(len(left))})"
 
 
 def _without_empty(table: TextTable) -> TextTable:

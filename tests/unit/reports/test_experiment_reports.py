@@ -21,13 +21,23 @@ from profiler.model.experiment import (
     Direction,
     ExperimentRecord,
     MetricFacts,
+    SectionSize,
     VariantFacts,
 )
 from profiler.model.experiment_result import Agreement, ConditionResult, ExperimentResult, MetricAgreement
 from profiler.model.interval import Interval
 from profiler.model.run import RunMode
 from reports.experiment_report import ExperimentReport
-from reports.experiment_tables import agreement_line, bytes_text, gain_table, ladder_table, power_text_table, variant_table
+from reports.experiment_tables import (
+    agreement_line,
+    build_lines,
+    bytes_text,
+    control_table,
+    gain_table,
+    ladder_table,
+    power_text_table,
+    variant_table,
+)
 from reports.experiment_wording import condition_title, headline
 from reports.json_experiment import render_experiment_json, render_power_json
 from reports.markdown_experiment import render_experiment_markdown, render_power_markdown
@@ -240,3 +250,27 @@ def test_plots_say_what_times_are_per(per: float, said: str, unsaid: str) -> Non
     about_metric = record(per=per, primary="epoch", metrics=(MetricFacts("epoch", Direction.LOWER, "regex"),))
     runs = experiment_plots(experiment(about_metric).result)[0].svg.decode()
     assert "epoch ms, one dot a run" in runs
+
+
+def test_beyond_the_limit_rows_are_added_up_and_not_dropped() -> None:
+    control = experiment().result.controls[0]
+    many = replace(
+        control, rows=tuple(replace(control.rows[0], label=f"r{i}", change=2.0 * MS, difference=1.0 * MS) for i in range(5))
+    )
+    shown = control_table(many, 3).rows
+    assert [row[0] for row in shown[:5]] == ["r0", "r1", "r2", "other (2)", "total"]
+    assert (float(shown[3][1]), float(shown[3][3])) == (4.0, 2.0)
+    assert [row[0] for row in control_table(many, 4).rows[:6]] == ["r0", "r1", "r2", "r3", "r4", "total"]
+    power = power_table(costs("base", BASE), costs("cand", CAND), "category", 0.01, (4, 16))
+    wide = replace(power, rows=tuple(replace(power.rows[0], label=f"r{i}", mean=3.0 * MS) for i in range(5)))
+    rows = power_text_table(wide, 3).rows
+    assert [row[0] for row in rows[:5]] == ["r0", "r1", "r2", "other (2)", "total"]
+    assert rows[3][1:] == ("6.0", "", "", "", "")
+
+
+def test_sections_that_differ_from_the_baseline_s() -> None:
+    base = VariantFacts("base", sections=(SectionSize(".text", 61_440), SectionSize(".rodata", 8_000)))
+    thin = VariantFacts("thin", sections=(SectionSize(".text", 59_440), SectionSize(".rodata", 8_000), SectionSize(".bss", 64)))
+    again = replace(thin, name="base-again", control_of="base")
+    made = record(variants=(base, thin, again))
+    assert build_lines(made) == ["thin: sections unlike base's: .text 59.4 kB (-2.0 kB), .bss 64 B (not among the largest there)"]
