@@ -273,4 +273,6 @@ def test_sections_that_differ_from_the_baseline_s() -> None:
     thin = VariantFacts("thin", sections=(SectionSize(".text", 59_440), SectionSize(".rodata", 8_000), SectionSize(".bss", 64)))
     again = replace(thin, name="base-again", control_of="base")
     made = record(variants=(base, thin, again))
-    assert build_lines(made) == ["thin: sections unlike base's: .text 59.4 kB (-2.0 kB), .bss 64 B (not among the largest there)"]
+    assert build_lines(made) == [
+        "thin: sections unlike base's: .text 59.4 kB (-2.0 kB), .bss 64 B (not among the largest there)"
+    ]
