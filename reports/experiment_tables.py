@@ -265,7 +265,7 @@ def _power_row(row: PowerRow, scale: Scale) -> tuple[str, ...]:
 
 def _visible(visible: float, mean: float, scale: Scale) -> str:
     part = f" ({100 * visible / abs(mean):.1f} %)" if mean else ""
-    return f"{scale.number(visible, significant_decimals(visible / scale.divisor, scale.decimals))}{part}"
+    return f"{scale.number(visible, scale.decimals_of(visible))}{part}"
 
 
 def _with_unit(label: str, scale: Scale) -> str:

@@ -24,11 +24,13 @@ class Scale:
     decimals: int
 
     def number(self, value: float, decimals: int | None = None) -> str:
-        """Without unit; thousands separated by commas; never "-0"; in powers of ten where there would be too many digits."""
+        """Without unit; thousands separated by commas; never "-0"; in powers of ten where there would be too many digits.
+        Negative ``decimals`` round before the point: -2 to hundreds."""
         if abs(value / self.divisor) >= _LARGEST_WRITTEN_OUT:
             return f"{value / self.divisor:.4g}"
         digits = self.decimals if decimals is None else decimals
-        text = f"{value / self.divisor:,.{digits}f}"
+        shown = value / self.divisor if digits >= 0 else round(value / self.divisor, digits)
+        text = f"{shown:,.{max(0, digits)}f}"
         return text[1:] if text.startswith("-") and not text.strip("-0.,") else text
 
     def signed(self, value: float, decimals: int | None = None) -> str:
@@ -41,10 +43,12 @@ class Scale:
         return f"{self.number(value, decimals)} {self.unit}".rstrip()
 
     def decimals_within(self, interval: Interval | None) -> int:
-        """Decimals that give the half width of ``interval`` two significant digits (0 to 6)."""
-        if interval is None:
-            return self.decimals
-        return significant_decimals((interval.high - interval.low) / 2 / self.divisor, self.decimals)
+        """Decimals that give the half width of ``interval`` two significant digits (at most 6; negative before the point)."""
+        return self.decimals if interval is None else self.decimals_of((interval.high - interval.low) / 2)
+
+    def decimals_of(self, half_width: float) -> int:
+        """Decimals that give ``half_width``, not yet divided, two significant digits."""
+        return _rounding(half_width / self.divisor, self.decimals)
 
 
 def scale_for(values: Iterable[float], unit: str) -> Scale:
@@ -59,10 +63,14 @@ def scale_for(values: Iterable[float], unit: str) -> Scale:
 
 
 def significant_decimals(half_width: float, otherwise: int) -> int:
-    """Decimals that show ``half_width`` with two significant digits; ``otherwise`` where it is 0 or not finite."""
+    """Decimals, 0 or more, that show ``half_width`` with two significant digits; ``otherwise`` where it is 0 or not finite."""
+    return max(0, _rounding(half_width, otherwise))
+
+
+def _rounding(half_width: float, otherwise: int) -> int:
     if not half_width > 0 or not math.isfinite(half_width):
         return otherwise
-    return min(6, max(0, 1 - math.floor(math.log10(half_width))))
+    return min(6, 1 - math.floor(math.log10(half_width)))
 
 
 def percent(fraction: float, decimals: int = 1) -> str:

@@ -72,7 +72,7 @@ def visible_effect_text(row: ComparisonRow, scale: Scale) -> str:
     """ "±3.1" in the scale's unit, two significant digits; "" where it is not known."""
     if row.visible_effect is None or not math.isfinite(row.visible_effect):
         return ""
-    return f"±{scale.number(row.visible_effect, significant_decimals(row.visible_effect / scale.divisor, scale.decimals))}"
+    return f"±{scale.number(row.visible_effect, scale.decimals_of(row.visible_effect))}"
 
 
 def margin_text(margin: float) -> str:

@@ -106,8 +106,5 @@ def _visible_lines(plan: ExperimentPlan, store: Store, earlier: StoredExperiment
 
 
 def _visible_line(row: PowerRow, scale: Scale) -> str:
-    from reports.quantities import significant_decimals
-
     share = f" ({100 * row.visible[0] / abs(row.mean):.1f} % of it)" if row.mean else ""
-    decimals = significant_decimals(row.visible[0] / scale.divisor, scale.decimals)
-    return f"  {row.label}: {scale.quantity(row.visible[0], decimals)}{share}"
+    return f"  {row.label}: {scale.quantity(row.visible[0], scale.decimals_of(row.visible[0]))}{share}"

@@ -59,7 +59,17 @@ def test_an_interval_decides_the_digits() -> None:
     assert scale.decimals_within(Interval(-1_000_000, 1_000_000)) == 1  # half width 1.0 ms
     assert scale.decimals_within(Interval(-120_000, 120_000)) == 2  # 0.12 ms
     assert scale.decimals_within(Interval(-40_000_000, 40_000_000)) == 0
+    assert scale.decimals_within(Interval(-400_000_000, 400_000_000)) == -1
     assert scale.decimals_within(None) == 1
+
+
+def test_digits_before_the_point_that_an_interval_does_not_support_are_zeros() -> None:
+    count = scale_for([106_110_372.0], "")
+    within = count.decimals_within(Interval(-12_096_212.0, 9_874_950.0))
+    assert [count.signed(value, within) for value in (-1_110_631.0, -12_096_212.0, 9_874_950.0, 400_000.0)] == [
+        "-1,000,000", "-12,000,000", "+10,000,000", "0",
+    ]  # fmt: skip
+    assert count.number(16_820_162.4, count.decimals_of(16_820_162.4)) == "17,000,000"
 
 
 @pytest.mark.parametrize(
