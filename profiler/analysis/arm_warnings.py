@@ -8,17 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from profiler.analysis import stats_spread
+from profiler.analysis.window_warnings import window_warnings
 from profiler.model.arrays import FloatColumn
 from profiler.model.comparison import ProfilingCost
 from profiler.model.costs import ArmCosts
 from profiler.model.quality import ReportWarning
 from profiler.model.run import CaptureInfo
 
-# Fewer runs say nothing about outliers or drift.
-FEWEST_RUNS = 5
-# Drift: a straight line over the execution order with p below the one and a change of at least the other.
-DRIFT_P = 0.01
-DRIFT_CHANGE = 0.01
 LOST_SHARE = 0.001
 UNRESOLVED_SHARE = 0.20
 PROFILING_COST = 1.10
@@ -41,6 +37,7 @@ def arm_warnings(arm: ArmCosts, totals: Sequence[int]) -> tuple[ReportWarning, .
     for series in _series(arm, totals):
         found += _drift(arm.name, series)
         found += _outliers(arm.name, series)
+    found += window_warnings(arm)
     found += _disturbed(arm)
     cost = profiling_cost(arm)
     if cost is not None and cost.ratio >= PROFILING_COST:
@@ -98,7 +95,7 @@ def _series(arm: ArmCosts, totals: Sequence[int]) -> list[_Series]:
             runs.sort(key=lambda run: _execution_order(infos[run]))
             in_order = tuple(infos[run] for run in runs)
             found.append(_Series(what, in_order, np.array([values[run] for run in runs], dtype=np.float64)))
-    return [series for series in found if len(series.values) >= FEWEST_RUNS]
+    return [series for series in found if len(series.values) >= stats_spread.FEWEST_RUNS]
 
 
 def _execution_order(info: CaptureInfo) -> tuple[str, str, int]:
@@ -110,7 +107,7 @@ def _drift(name: str, series: _Series) -> list[ReportWarning]:
     if len({_execution_order(info) for info in series.infos}) < len(series.infos):
         return []
     found = stats_spread.trend(series.values)
-    if found.p >= DRIFT_P or abs(found.change) < DRIFT_CHANGE:
+    if not found.is_notable:
         return []
     message = f"{name}: {series.what} drifted by {100 * found.change:+.1f} % from the first run to the last (p {found.p:.2g})"
     return [

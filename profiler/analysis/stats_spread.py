@@ -11,6 +11,11 @@ import numpy as np
 
 from profiler.model.arrays import BoolColumn, FloatColumn
 
+# Fewer replicates say nothing about outliers or drift.
+FEWEST_RUNS = 5
+# Drift: a straight line over the execution order with p below the one and a change of at least the other.
+DRIFT_P = 0.01
+DRIFT_CHANGE = 0.01
 OUTLIER_SCORE = 3.5
 # The median of few distances is often far too small: in 12 % of clean series of 10 (21 % of 5) some score exceeds 3.5.
 # Widened by 1 + 10 / count the limit is exceeded in 1 to 3 % of clean series of any length.
@@ -26,6 +31,10 @@ class Trend:
 
     change: float
     p: float
+
+    @property
+    def is_notable(self) -> bool:
+        return self.p < DRIFT_P and abs(self.change) >= DRIFT_CHANGE
 
 
 def sampling_variance(weight: FloatColumn, samples: FloatColumn, total: FloatColumn) -> FloatColumn:
