@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from profiler.cli.context import CliContext
@@ -24,7 +25,7 @@ def preview(plan: ExperimentPlan, context: CliContext) -> str:
     from reports.quantities import counted
 
     if plan.targets:
-        return _targets_preview(plan)
+        return _targets_preview(plan, context)
     labels = arm_labels(plan)
     schedule = make_schedule(len(labels), plan.runs, plan.warmup, plan.profile, plan.seed)
     lines = [
@@ -37,8 +38,8 @@ def preview(plan: ExperimentPlan, context: CliContext) -> str:
     return "\n".join([*lines, *_expectations(plan, len(schedule), context)]) + "\n"
 
 
-def _targets_preview(plan: ExperimentPlan) -> str:
-    """Which process stands for what in which window."""
+def _targets_preview(plan: ExperimentPlan, context: CliContext) -> str:
+    """Which process stands for what in which window, and what so many processes could show."""
     from profiler.experiment.target_periods import target_periods
     from reports.quantities import counted
 
@@ -49,6 +50,13 @@ def _targets_preview(plan: ExperimentPlan) -> str:
     for period in periods:
         nodes = [f"{target.node} ({target.variant}{', excluded' if target.is_excluded else ''})" for target in period.targets]
         lines.append(f"windows {period.rounds.start + 1} to {period.rounds.stop}: {', '.join(nodes)}")
+    counted_nodes = {(target.variant, target.node) for target in plan.targets if not target.is_excluded}
+    replicates = min(sum(name == variant.name for name, _ in counted_nodes) for variant in plan.variants)
+    store, earlier = _earlier(plan, context)
+    if store is None or earlier is None:
+        lines.append("what it could show is not known: no session of this experiment is in the store")
+    else:
+        lines += _visible_lines(plan, store, earlier, _Replicates(replicates, "processes", context))
     return "\n".join(lines) + "\n"
 
 
@@ -57,18 +65,24 @@ def _order(runs: Sequence[ScheduledRun], labels: Sequence[str]) -> str:
 
 
 def _expectations(plan: ExperimentPlan, runs: int, context: CliContext) -> list[str]:
+    store, earlier = _earlier(plan, context)
+    if store is None or earlier is None:
+        return ["how long it takes and what it could show is not known: no session of this experiment is in the store"]
+    visible = _visible_lines(plan, store, earlier, _Replicates(plan.runs, "runs", context))
+    return [_duration_line(store, earlier, runs), *visible]
+
+
+def _earlier(plan: ExperimentPlan, context: CliContext) -> tuple[Store | None, StoredExperiment | None]:
+    """The latest session of the same experiment."""
     from profiler.cli.context import existing_store
     from profiler.errors import UsageError
     from profiler.experiment.evaluate import find_experiment
 
     store = existing_store(context)
     try:
-        earlier = find_experiment(store, plan.name) if store is not None else None
+        return store, find_experiment(store, plan.name) if store is not None else None
     except UsageError:
-        earlier = None
-    if store is None or earlier is None:
-        return ["how long it takes and what it could show is not known: no session of this experiment is in the store"]
-    return [_duration_line(store, earlier, runs), *_visible_lines(plan, store, earlier, context)]
+        return store, None
 
 
 def _duration_line(store: Store, earlier: StoredExperiment, runs: int) -> str:
@@ -81,7 +95,16 @@ def _duration_line(store: Store, earlier: StoredExperiment, runs: int) -> str:
     return f"about {scale_for([total], 'ns').quantity(total)} in the programs alone, as in session {earlier.session.name}"
 
 
-def _visible_lines(plan: ExperimentPlan, store: Store, earlier: StoredExperiment, context: CliContext) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class _Replicates:
+    """How many of ``what`` an arm of the plan has; ``context``: where progress is told."""
+
+    count: int
+    what: str
+    context: CliContext
+
+
+def _visible_lines(plan: ExperimentPlan, store: Store, earlier: StoredExperiment, replicates: _Replicates) -> list[str]:
     from profiler.analysis.per_unit import power_per_unit
     from profiler.analysis.power import power_table
     from profiler.cli.load_arms import symbol_tools
@@ -91,15 +114,16 @@ def _visible_lines(plan: ExperimentPlan, store: Store, earlier: StoredExperiment
     from profiler.pipeline import AnalysisOptions
     from reports.quantities import scale_for
 
-    with SlowProgress(context.stderr) as progress:
+    what = f"{replicates.count} {replicates.what}"
+    with SlowProgress(replicates.context.stderr) as progress:
         options = AnalysisOptions(phase=plan.phase)
         evaluator = Evaluator(store, options, plan.margin, symbol_tools(()).symbolizer, progress)
         try:
             arms = evaluator.costs(earlier, condition_names(earlier.record)[0])
-            table = power_per_unit(power_table(arms[0], arms[1], "category", plan.margin, (plan.runs,)), plan.per)
+            table = power_per_unit(power_table(arms[0], arms[1], "category", plan.margin, (replicates.count,)), plan.per)
         except AnalysisError as error:
-            return [f"what {plan.runs} runs could show is not known: {error}"]
-    lines = [f"smallest changes that {plan.runs} runs per arm would show, with the noise of session {earlier.session.name}:"]
+            return [f"what {what} could show is not known: {error}"]
+    lines = [f"smallest changes that {what} per arm would show, with the noise of session {earlier.session.name}:"]
     scale = scale_for([row.mean for row in table.profile], table.unit)
     lines += [_visible_line(row, scale) for row in table.profile]
     return lines + [_visible_line(row, scale_for([row.mean], row.unit)) for row in table.metrics]

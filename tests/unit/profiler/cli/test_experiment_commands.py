@@ -12,7 +12,7 @@ from scipy import stats as scipy_stats
 from profiler.cli.main import main
 from profiler.experiment.experiment_session import DOCUMENT, encode_record
 from profiler.model.experiment import Design, Direction, ExperimentRecord, MetricFacts, VariantFacts
-from profiler.model.run import Metric, RunMode
+from profiler.model.run import Metric, RunMode, RunOutcome
 from profiler.store.records import SessionStart
 from profiler.store.store import open_store
 from support.small_captures import SAMPLE_NS, small_capture, small_info
@@ -191,3 +191,61 @@ def test_plots_without_a_profile_have_no_waterfall(capsys: pytest.CaptureFixture
     assert slotscope(capsys, "experiment", "show", "--plots", "plots")[0] == 0
     assert sorted(path.name for path in Path("plots").iterdir()) == ["runs.png", "runs.svg"]
     assert "epoch ms, one dot a run" in Path("plots/runs.svg").read_text()
+
+
+# Published means of four and four nodes, in ms.
+NODES = {"base": (8.997, 9.026, 9.036, 9.018), "cand": (8.791, 8.822, 8.855, 8.875)}
+
+
+def devnet() -> None:
+    """Four processes of each build, watched for two windows, in which they are a little above and below their mean."""
+    store = open_store(Path(".slotscope"), create=True)
+    session = store.begin_session(SessionStart("2026-03-01T10:00:00+00:00", "h", (), 1, has_rounds=True))
+    metrics = (MetricFacts("slot", Direction.LOWER, "prometheus"),)
+    variants = tuple(map(VariantFacts, NODES))
+    record = ExperimentRecord("devnet", Design.PARALLEL, 2, 1, "base", (), variants, metrics=metrics, primary="slot")
+    store.put_document(session, DOCUMENT, encode_record(record))
+    for window, off in enumerate((0.01, -0.01)):
+        for place, (variant, node, mean) in enumerate(
+            (variant, f"{variant[0]}{node}", mean) for variant, means in NODES.items() for node, mean in enumerate(means)
+        ):
+            info = small_info(variant, window, RunMode.PLAIN, session=session)
+            identity = replace(info.identity, instance=node, position=8 * window + place)
+            outcome = RunOutcome(metrics=(Metric("slot", (mean + off) * SAMPLE_NS, "ns"),))
+            store.add(small_capture({}, replace(info, identity=identity, outcome=outcome)))
+        store.finish_round(session, window)
+    store.finish_session(session)
+
+
+def devnet_plan() -> None:
+    text = '[experiment]\nname = "devnet"\ndesign = "parallel"\nprofile = "none"\nruns = 2\nwindow = 60\n'
+    text += '[[metric]]\nname = "slot"\nprometheus = "slot_seconds"\n[[variant]]\nname = "base"\n[[variant]]\nname = "cand"\n'
+    for variant in NODES:
+        for node in range(5 if variant == "base" else 4):
+            text += f'[[target]]\nvariant = "{variant}"\nnode = "{variant[0]}{node}"\npid = 1\nmetrics = "http://x/m"\n'
+            text += f"exclude = {'true' if node == 4 else 'false'}\n"
+    Path("plan.toml").write_text(text)
+
+
+def test_dry_run_of_watched_processes(capsys: pytest.CaptureFixture[str]) -> None:
+    devnet_plan()
+    assert "is not known" in slotscope(capsys, "experiment", "run", "plan.toml", "--dry-run")[1]
+    devnet()
+    power = json.loads(slotscope(capsys, "experiment", "power", "--format", "json")[1])
+    (slot,) = power["metrics"]
+    assert power["test"] == "Welch t"
+    assert slot["mean"] == pytest.approx(sum(NODES["base"]) / 4 * SAMPLE_NS)
+    out = slotscope(capsys, "experiment", "run", "plan.toml", "--dry-run")[1]
+    assert "smallest changes that 4 processes per arm would show" in out
+    visible = slot["visible"][power["runs"].index(4)]
+    (line,) = [line for line in out.splitlines() if line.startswith("  slot: ")]
+    assert f"({100 * visible / slot['mean']:.1f} % of it)" in line
+
+
+def test_processes_and_their_values_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    devnet()
+    for format in ("table", "markdown"):
+        text = " ".join(slotscope(capsys, "experiment", "show", "--format", format)[1].split())
+        assert "4 processes (8 windows) against 4 (8), Welch t" in text
+        assert "b0 8,997.0, b1 9,026.0, b2 9,036.0, b3 9,018.0" in text
+        assert "c0 8,791.0, c1 8,822.0, c2 8,855.0, c3 8,875.0" in text
