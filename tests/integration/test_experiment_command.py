@@ -80,12 +80,16 @@ def test_a_whole_experiment(plan: Path, tmp_path: Path) -> None:
 
 
 def killed_at_random(directory: Path, plan: Path, generator: random.Random) -> None:
-    process = subprocess.Popen(
-        slotscope(directory, "experiment", "run", str(plan)), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    time.sleep(generator.uniform(0.3, 3.0))
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    """A moment after one of the lines that it prints: its beginning, its arms, and each of its runs."""
+    last = generator.randrange(4 + RUNS.total())
+    command = slotscope(directory, "experiment", "run", str(plan))
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        for number, _ in enumerate(process.stderr):
+            if number == last:
+                break
+        time.sleep(generator.uniform(0.0, 0.08))
+        process.send_signal(signal.SIGKILL)
 
 
 @pytest.mark.perf
