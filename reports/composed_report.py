@@ -13,7 +13,7 @@ from reports.experiment_tables import TextTable
 from reports.json_report import Json, document_text, interval_json, number_json, warnings_json
 from reports.markdown_text import MAX_CHARACTERS, fitting, name, table, text
 from reports.plain_text import printable, valid_utf8
-from reports.quantities import probability, significant_decimals
+from reports.quantities import count, probability, significant_decimals
 from reports.terminal_table import Column, TerminalStyle, render_table, wrap
 
 COMPOSED_SCHEMA = "slotscope.composed/1"
@@ -39,8 +39,9 @@ _COLUMNS = (
 # Of the columns, in order: which stay longest where the terminal is narrow.
 _KEEP = (100, 60, 60, 90, 80, 70, 85)
 _VERDICTS = {
-    Verdict.FASTER: "faster",
-    Verdict.SLOWER: "slower",
+    # Of ratios of whatever was counted: not all of it is time.
+    Verdict.FASTER: "lower",
+    Verdict.SLOWER: "higher",
     Verdict.UNDECIDED: "inside noise",
     Verdict.TOO_FEW_RUNS: "too few runs",
     Verdict.UNTESTABLE: "not comparable",
@@ -49,8 +50,12 @@ _VERDICTS = {
 
 def composed_table(composed: ComposedComparison, limit: int, margin: float) -> TextTable:
     """Both measured ratios, then what they make together; total behind the rows, then the metrics."""
-    rows = composed.rows[:limit] if limit and len(composed.rows) > limit + 1 else composed.rows
-    lines = [_cells(row, margin) for row in (*rows, composed.total, *composed.metrics)]
+    is_cut = bool(limit) and len(composed.rows) > limit + 1
+    lines = [_cells(row, margin) for row in (composed.rows[:limit] if is_cut else composed.rows)]
+    if is_cut:
+        # Ratios do not add up: what the others make together is in no cell.
+        lines.append((f"other ({count(len(composed.rows) - limit)})", *[""] * 6))
+    lines += [_cells(row, margin) for row in (*_total(composed), *composed.metrics)]
     headers = (
         "",
         f"{composed.baseline} to {composed.via}",
@@ -61,6 +66,10 @@ def composed_table(composed: ComposedComparison, limit: int, margin: float) -> T
         f"verdict {MARK}",
     )
     return TextTable(headers, tuple(lines), frozenset({0, 6}))
+
+
+def _total(composed: ComposedComparison) -> tuple[ComposedRow, ...]:
+    return (composed.total,) if composed.total is not None else ()
 
 
 def _cells(row: ComposedRow, margin: float) -> tuple[str, ...]:
@@ -128,7 +137,7 @@ def render_composed_json(composed: ComposedComparison, margin: float) -> str:
         "by": composed.dimension,
         "margin": number_json(margin),
         "rows": [_row_json(row) for row in composed.rows],
-        "total": _row_json(composed.total),
+        "total": _row_json(composed.total) if composed.total is not None else None,
         "metrics": [_row_json(row) for row in composed.metrics],
         "warnings": warnings_json(composed.warnings),
     }
@@ -156,7 +165,8 @@ def render_composed_csv(composed: ComposedComparison) -> str:
     writer = csv.writer(target, lineterminator="\n")
     writer.writerow(_COLUMNS)
     kinds = [("row", row) for row in composed.rows]
-    kinds += [("total", composed.total), *(("metric", row) for row in composed.metrics)]
+    kinds += [("total", row) for row in _total(composed)]
+    kinds += [("metric", row) for row in composed.metrics]
     for kind, row in kinds:
         ends = (row.ratio_interval.low, row.ratio_interval.high) if row.ratio_interval is not None else (None, None)
         names = (valid_utf8(composed.candidate), kind, valid_utf8(row.name), valid_utf8(row.label))

@@ -43,28 +43,40 @@ class _Ratios:
 def compose(first: Leg, second: Leg, dimension: str, margin: float) -> ComposedComparison:
     """``first`` from the baseline to the build in the middle, ``second`` from there to the candidate.
 
-    Rows are those of the first leg's table.  ``margin``: ratios within 1 +- this count as unchanged.  ``AnalysisError`` when a
-    leg has fewer than 2 replicates in an arm, or when the legs count different things.
+    Rows are those of the first leg's table; times and metrics alone where a leg has no profile.  ``margin``: ratios within
+    1 +- this count as unchanged.  ``AnalysisError`` when a leg has fewer than 2 replicates in an arm, or when the legs count
+    different things.
     """
-    if first.baseline.unit != second.baseline.unit:
-        raise AnalysisError(f"one pair counts {first.baseline.unit} and the other {second.baseline.unit}: no ratio is common")
-    matching = match_runs(first.baseline.infos, first.candidate.infos)
-    tables = arm_table(first.baseline, dimension), arm_table(first.candidate, dimension)
-    rows = table_family(tables, matching, margin=0.0, untestable="") if matching.fewest else None
-    if rows is None:
-        raise AnalysisError(f"{first.baseline.name} and {first.candidate.name}: no profiled runs to compose")
-    of_rows = tuple(_row_ratios(leg, dimension, rows.names, rows.labels) for leg in (first, second))
-    of_totals = tuple(_total_ratios(leg, dimension) for leg in (first, second))
+    is_profiled = all(arm.infos for leg in (first, second) for arm in (leg.baseline, leg.candidate))
+    rows, total = _composed_profile(first, second, dimension, margin) if is_profiled else ((), None)
+    metrics = _composed_metrics(first, second, margin)
+    if total is None and not metrics:
+        raise AnalysisError(
+            f"{first.baseline.name}, {first.candidate.name} and {second.candidate.name}: there is no profile, and no time or "
+            "metric that at least 2 runs of all of them have"
+        )
     return ComposedComparison(
         baseline=first.baseline.name,
         via=first.candidate.name,
         candidate=second.candidate.name,
         dimension=dimension,
-        rows=_composed(of_rows[0], of_rows[1], margin),
-        total=_composed(of_totals[0], of_totals[1], 0.0)[0],
-        metrics=_composed_metrics(first, second, margin),
+        rows=rows,
+        total=total,
+        metrics=metrics,
         warnings=_warnings(first, second),
     )
+
+
+def _composed_profile(first: Leg, second: Leg, dimension: str, margin: float) -> tuple[tuple[ComposedRow, ...], ComposedRow]:
+    """Rows and total."""
+    if first.baseline.unit != second.baseline.unit:
+        raise AnalysisError(f"one pair counts {first.baseline.unit} and the other {second.baseline.unit}: no ratio is common")
+    matching = match_runs(first.baseline.infos, first.candidate.infos)
+    tables = arm_table(first.baseline, dimension), arm_table(first.candidate, dimension)
+    family = table_family(tables, matching, margin=0.0, untestable="")
+    of_rows = tuple(_row_ratios(leg, dimension, family.names, family.labels) for leg in (first, second))
+    of_totals = tuple(_total_ratios(leg, dimension) for leg in (first, second))
+    return _composed(of_rows[0], of_rows[1], margin), _composed(of_totals[0], of_totals[1], 0.0)[0]
 
 
 def _row_ratios(leg: Leg, dimension: str, names: tuple[str, ...], labels: tuple[str, ...]) -> _Ratios:
@@ -134,7 +146,8 @@ def _composed(first: _Ratios, second: _Ratios, margin: float) -> tuple[ComposedR
 
 def _warnings(first: Leg, second: Leg) -> tuple[ReportWarning, ...]:
     """The build in the middle must be one and the same."""
-    builds = [{info.program.build_id for info in arm.infos} for arm in (first.candidate, second.baseline)]
+    arms = first.candidate, second.baseline
+    builds = [{info.program.build_id for info in (*arm.infos, *arm.plain)} for arm in arms]
     if builds[0] == builds[1] and len(builds[0]) == 1 and "" not in builds[0]:
         return ()
     shown = " and ".join(", ".join(sorted(build or "unknown" for build in of_arm)) for of_arm in builds)

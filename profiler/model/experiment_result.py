@@ -126,14 +126,15 @@ class ComposedRow:
 
 @dataclass(frozen=True, slots=True)
 class ComposedComparison:
-    """``rows`` of the table, then ``total`` and ``metrics``, each metric a family of its own."""
+    """``rows`` of the table, then ``total`` and ``metrics``, each metric a family of its own.  ``total``: None, and no
+    ``rows``, where a pair has no profile."""
 
     baseline: str
     via: str
     candidate: str
     dimension: str
     rows: tuple[ComposedRow, ...]
-    total: ComposedRow
+    total: ComposedRow | None
     metrics: tuple[ComposedRow, ...]
     warnings: tuple[ReportWarning, ...] = ()
 

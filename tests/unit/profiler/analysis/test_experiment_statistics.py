@@ -193,6 +193,7 @@ def test_composed_ratios_multiply_and_errors_add() -> None:
     composed = compose(Leg(of("default", "a"), of("thin1", "b")), Leg(of("thin2", "c"), of("fat", "d")), "category", 0.01)
     first, second = (values[b].mean() / values[a].mean() for a, b in (("default", "thin1"), ("thin2", "fat")))
     row = composed.total
+    assert row is not None
     assert row.first_ratio == pytest.approx(first, rel=1e-6)
     assert row.second_ratio == pytest.approx(second, rel=1e-6)
     assert row.ratio == pytest.approx(first * second, rel=1e-6)

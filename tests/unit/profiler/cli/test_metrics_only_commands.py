@@ -79,6 +79,22 @@ def test_composed_by_one_name(capsys: pytest.CaptureFixture[str], two_sessions: 
     assert float(totals[0]["composed_ratio"]) == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("format", ["table", "markdown", "csv", "json"])
+def test_times_and_metrics_are_composed_without_a_profile(capsys: pytest.CaptureFixture[str], format: str) -> None:
+    record(10, {"default": BASE, "thin": SAME}, profiled=False)
+    record(11, {"thin": (200, 204, 198, 202), "fat": (100, 101, 99, 102)}, profiled=False)
+    code, out, _ = slotscope(capsys, "compare", "default", "fat", "--via", "thin", "--format", format)
+    assert code == 0
+    if format == "json":
+        document = json.loads(out)
+        assert (document["rows"], document["total"]) == ([], None)
+        epoch = next(metric for metric in document["metrics"] if metric["name"] == "epoch")
+        assert epoch["composed"]["ratio"] == pytest.approx((sum(SAME) / sum(BASE)) * (402 / 804))
+    else:
+        assert "epoch" in out
+        assert "total" not in out
+
+
 @pytest.mark.parametrize("format", ["table", "markdown"])
 def test_every_composed_cell_is_marked(capsys: pytest.CaptureFixture[str], two_sessions: object, format: str) -> None:
     code, out, _ = slotscope(capsys, "compare", "default", "fat", "--via", "thin", "--format", format)
