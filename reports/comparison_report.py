@@ -12,12 +12,14 @@ from reports.quantities import Scale, count, scale_for
 @dataclass(frozen=True, slots=True)
 class ComparisonReport:
     """``arms``: the baseline's costs, then each candidate's, for quality, build IDs and commands.  ``limit``: rows shown
-    before the remainder is summed up, 0 = all.  ``per``: the units of work of a run, one of which is shown."""
+    before the remainder is summed up, 0 = all.  ``per``: the units of work of a run, one of which is shown.
+    ``better_higher``: metrics of which more is better."""
 
     comparison: Comparison
     arms: tuple[ArmCosts, ...] = ()
     limit: int = 0
     per: float = 1.0
+    better_higher: frozenset[str] = frozenset()
 
 
 def per_lines(per: float) -> list[str]:

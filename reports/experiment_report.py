@@ -24,4 +24,5 @@ class ExperimentReport:
         return tuple(arm for arm in self.arms if arm.name in names)
 
     def comparison(self, condition: ConditionResult) -> ComparisonReport:
-        return ComparisonReport(condition.comparison, self.arms_of(condition), self.limit)
+        better_higher = self.result.record.better_higher
+        return ComparisonReport(condition.comparison, self.arms_of(condition), self.limit, better_higher=better_higher)

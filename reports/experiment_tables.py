@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence, Set
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from profiler.model.comparison import ComparisonRow, Verdict
@@ -183,9 +183,10 @@ def _change_text(row: ComparisonRow) -> str:
     return f"{relative_change(row)} {relative_interval(row)}".strip()
 
 
-def control_table(control: ControlResult, limit: int) -> TextTable:
+def control_table(control: ControlResult, limit: int, better_higher: Set[str] = frozenset()) -> TextTable:
     """The change under the condition, under the control, and their difference, which is the gain that the control does not
-    explain; beyond ``limit`` rows the rest is added up; then the total and the metrics."""
+    explain; beyond ``limit`` rows the rest is added up; then the total and the metrics.  ``better_higher``: metrics that gain
+    by rising."""
     scale = scale_for([row.change for row in (*control.rows, control.total)], control.unit)
     shown, left = _within(control.rows, limit)
     lines = [_control_row(row, scale) for row in shown]
@@ -195,7 +196,9 @@ def control_table(control: ControlResult, limit: int) -> TextTable:
     lines.append(_control_row(control.total, scale))
     for metric in control.metrics:
         metric_scale = scale_for([metric.change, metric.control_change], metric.unit)
-        lines.append((_with_unit(metric.label, metric_scale), *_control_row(metric, metric_scale)[1:]))
+        verdict = _REVERSED.get(metric.verdict, metric.verdict) if metric.name in better_higher else metric.verdict
+        cells = _control_row(replace(metric, verdict=verdict), metric_scale)
+        lines.append((_with_unit(metric.label, metric_scale), *cells[1:]))
     headers = (
         "",
         f"{control.condition} {scale.unit}".rstrip(),
@@ -221,6 +224,7 @@ def _control_row(row: ControlRow, scale: Scale) -> tuple[str, ...]:
     )
 
 
+_REVERSED = {Verdict.FASTER: Verdict.SLOWER, Verdict.SLOWER: Verdict.FASTER}
 _CONTROL_VERDICTS = {
     Verdict.FASTER: "gains more than the control",
     Verdict.SLOWER: "gains less than the control",

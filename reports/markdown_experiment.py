@@ -67,7 +67,10 @@ def _shown(report: ExperimentReport) -> list[str]:
     for condition in result.conditions:
         blocks += _condition(report, condition)
     for control in result.controls:
-        blocks += [f"### {text(control_title(control))}", _table(control_table(control, report.limit))]
+        blocks += [
+            f"### {text(control_title(control))}",
+            _table(control_table(control, report.limit, result.record.better_higher)),
+        ]
     blocks.append(_list(text(f"made again: {line}") for line in result.repeated))
     blocks.append(_list(text(f"left out: {line}") for line in result.left_out))
     blocks.append(_list(f"{name(arm.name)}: {text(quality_line(arm))}" for arm in report.arms if arm.infos))

@@ -35,6 +35,7 @@ from reports.wording import (
 )
 
 _VERDICT_STYLES = {Verdict.FASTER: "green", Verdict.SLOWER: "red", Verdict.UNTESTABLE: "yellow"}
+_REVERSED = {"green": "red", "red": "green"}
 _FOOTNOTES = {
     "visible": "the smallest difference that these runs could show",
     "runs": "per arm, to decide the difference seen",
@@ -47,12 +48,20 @@ _HEADER_WIDTH = 14
 
 @dataclass(frozen=True, slots=True)
 class _Tested:
+    """``is_better_high``: more of it is better."""
+
     row: ComparisonRow
     terms: Terms
+    is_better_high: bool = False
 
     @property
     def scale(self) -> Scale:
         return self.terms.scale
+
+    @property
+    def style(self) -> str:
+        style = _VERDICT_STYLES.get(self.row.verdict, "")
+        return _REVERSED.get(style, style) if self.is_better_high else style
 
 
 def render_comparison(report: ComparisonReport, style: TerminalStyle) -> str:
@@ -142,7 +151,10 @@ def _metrics_table(report: ComparisonReport, candidate: CandidateComparison, sty
     if not candidate.metrics:
         return ""
     margin = report.comparison.margin
-    tested = [_Tested(metric.row, Terms(metric_scale(metric), metric.unit, margin)) for metric in candidate.metrics]
+    tested = [
+        _Tested(metric.row, Terms(metric_scale(metric), metric.unit, margin), metric.row.name in report.better_higher)
+        for metric in candidate.metrics
+    ]
     columns = [
         Column("metric", tuple(row.row.label for row in tested), is_text=True),
         Column("unit", tuple(row.scale.unit for row in tested), keep=90, is_word=True),
@@ -178,7 +190,7 @@ def _effect_columns(tested: Sequence[_Tested], rest: RowsSum | None) -> list[Col
     """Interval, change and verdict, then what supports the verdict; empty for the remainder, which is not tested."""
     rows = [row.row for row in tested]
     verdicts = [verdict_word(row.row, row.terms) for row in tested]
-    styles = [_VERDICT_STYLES.get(row.verdict, "") for row in rows]
+    styles = [row.style for row in tested]
     numbers = (
         ("p adj", 40, [probability(row.p_adjusted) for row in rows]),
         ("sigma", 20, ["" if row.sigma is None else f"{row.sigma:.1f}" for row in rows]),

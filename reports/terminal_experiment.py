@@ -49,7 +49,11 @@ def render_experiment(report: ExperimentReport, style: TerminalStyle) -> str:
     for condition in result.conditions:
         sections += _condition(report, condition, style)
     for control in result.controls:
-        sections += [wrap(control_title(control), style) + "\n" + _table(control_table(control, report.limit), style)]
+        sections += [
+            wrap(control_title(control), style)
+            + "\n"
+            + _table(control_table(control, report.limit, result.record.better_higher), style)
+        ]
     sections.append(_wrapped([f"made again: {line}" for line in result.repeated], style))
     sections.append(_wrapped([f"left out: {line}" for line in result.left_out], style))
     sections.append(_wrapped([f"{printable(arm.name)}: {quality_line(arm)}" for arm in report.arms if arm.infos], style))

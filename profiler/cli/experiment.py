@@ -80,7 +80,6 @@ def _run(arguments: argparse.Namespace, context: CliContext) -> int:
 def _show(arguments: argparse.Namespace, context: CliContext) -> int:
     from profiler.cli.experiment_rendering import render_evaluation
     from profiler.experiment.evaluate import find_experiment
-    from profiler.model.experiment import Direction
 
     store = _store(context)
     experiment = find_experiment(store, arguments.session)
@@ -92,8 +91,7 @@ def _show(arguments: argparse.Namespace, context: CliContext) -> int:
             print(f"wrote {path}", file=context.stderr)
     options = reading_options(arguments)
     comparisons = [condition.comparison for condition in evaluation.result.conditions]
-    better_higher = {metric.name for metric in experiment.record.metrics if metric.direction is Direction.HIGHER}
-    checked = check_conditions(comparisons, arguments.fail_on or [], better_higher)
+    checked = check_conditions(comparisons, arguments.fail_on or [], experiment.record.better_higher)
     context.stdout.write(render_evaluation(evaluation, options, arguments.redact, terminal_style(context)))
     context.stdout.flush()
     return checked.tell(context.stderr)

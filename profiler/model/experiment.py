@@ -117,3 +117,8 @@ class ExperimentRecord:
     phase: str = ""
     plan_path: str = ""
     plan_text: str = ""
+
+    @property
+    def better_higher(self) -> frozenset[str]:
+        """Metrics of which more is better."""
+        return frozenset(metric.name for metric in self.metrics if metric.direction is Direction.HIGHER)

@@ -166,7 +166,8 @@ def _ladder_figure(record: ExperimentRecord, ladder: Ladder) -> Figure:
         row = ladder.steps[place - 1].to_previous if place else None
         color = _INK
         if row is not None and row.verdict in (Verdict.FASTER, Verdict.SLOWER):
-            color = _FASTER if row.delta < 0 else _SLOWER
+            falls_well = ladder.quantity not in record.better_higher
+            color = _FASTER if (row.delta < 0) is falls_well else _SLOWER
         half = _half_width(row.delta_interval) / scale.divisor if row is not None else 0.0
         axes.errorbar([place], [mean / scale.divisor], yerr=[half], fmt="o", color=color, capsize=4, zorder=2)
     axes.set_xticks(range(len(means)), [_label(name) for name in (ladder.baseline, *(s.name for s in ladder.steps))])

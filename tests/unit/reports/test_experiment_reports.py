@@ -276,3 +276,20 @@ def test_sections_that_differ_from_the_baseline_s() -> None:
     assert build_lines(made) == [
         "thin: sections unlike base's: .text 59.4 kB (-2.0 kB), .bss 64 B (not among the largest there)"
     ]
+
+
+def test_metrics_that_should_be_high_gain_by_rising() -> None:
+    """Twice the sums of the rows fall by 179.5 ms more than in the control."""
+    report = experiment(record(metrics=(MetricFacts("epoch", Direction.HIGHER, "regex"),)))
+    control = report.result.controls[0]
+    assert {row[0]: row[-1] for row in control_table(control, 0).rows}["epoch, ms"] == "gains more than the control"
+    shown = {row[0]: row[-1] for row in control_table(control, 0, report.result.record.better_higher).rows}
+    assert shown["epoch, ms"] == "gains less than the control"
+    assert shown["total"] == "gains more than the control"
+    assert "gains less than the control" in render_experiment_markdown(report)
+    coloured = render_experiment(report, TerminalStyle(160, color=True))
+    faster = [line for line in coloured.splitlines() if "mfaster" in line]
+    for row, color in (("epoch ", "\x1b[31mfaster"), ("hash ", "\x1b[32mfaster")):
+        of_row = [line for line in faster if line.startswith(row)]
+        assert of_row
+        assert all(color in line for line in of_row)
