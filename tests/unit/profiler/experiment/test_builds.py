@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 import subprocess
 from pathlib import Path
@@ -120,3 +121,20 @@ def test_arms_are_variants_under_conditions_and_the_baseline_again(tmp_path: Pat
     assert arms[5].command == (binary, data, "--part", binary)
     assert arms[5].environment == (("K", "v"),)
     assert arms[0].command == arms[1].command
+
+
+def test_the_shipped_binary_stays_what_the_profile_build_does_not_touch(tmp_path: Path) -> None:
+    """The table of variants is about the first build; only runs under perf take the second one's binary."""
+    more = 'profile_build = ["sh", "-c", "printf with-debug-info > \\"$OUT.debug\\""]\n'
+    more += 'build_env = { OUT = "{build_dir}/program" }\nprofile_binary = "{build_dir}/program.debug"\n'
+    plan = parse_plan(HEAD + variant('printf small > "$OUT"', more), tmp_path / "plan.toml")
+    (one,) = build_variants(plan, tmp_path / "builds", lambda _: None)
+    assert one.facts.size_bytes == len("small")
+    assert one.facts.sha256 == hashlib.sha256(b"small").hexdigest()
+    assert one.facts.build is not None
+    assert one.facts.build.command == ("sh", "-c", 'printf small > "$OUT"')
+    (arm, _) = (found.arm for found in experiment_arms(plan, (one,)))
+    data = str(tmp_path / "in.txt")
+    assert arm.command == (str(tmp_path / "builds/v/build/program"), data)
+    assert arm.profiled_command == (str(tmp_path / "builds/v/build/program.debug"), data)
+    assert Path(arm.profiled_binary).read_text() == "with-debug-info"

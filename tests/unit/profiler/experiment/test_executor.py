@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
-from profiler.experiment.executor import missing_kernel_notes, run_before, substituted_event
+from profiler.experiment.executor import missing_kernel_notes, run_before, strayed, substituted_event
+from support.small_captures import small_capture, small_info
 
 
 @pytest.mark.parametrize(
@@ -48,3 +52,13 @@ def test_a_clock_in_place_of_the_event_is_a_failure() -> None:
         assert substituted_event(asked, recorded) == (
             f"event {asked!r} is not counted on this machine, and perf recorded cpu-clock in its place: ask for that"
         )
+
+
+def test_samples_outside_of_the_given_processors() -> None:
+    """What is not known, -1, strayed nowhere; without processors to keep to, nothing can stray."""
+    capture = small_capture({"main": 4}, small_info("a"))
+    moved = replace(capture, samples=replace(capture.samples, cpu=np.array([0, 2, 5, -1], np.int16)))
+    assert strayed(moved, frozenset({0})) == ["it ran on CPU 2, 5, outside of those it was given"]
+    assert strayed(moved, frozenset({0, 2, 5})) == []
+    assert strayed(moved, frozenset()) == []
+    assert strayed(small_capture({}, small_info("a")), frozenset({0})) == []
