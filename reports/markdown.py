@@ -24,6 +24,7 @@ from reports.quantities import Scale, probability
 from reports.wording import (
     Terms,
     delta_text,
+    evidence_text,
     interval_text,
     method_line,
     metrics_method_line,
@@ -163,6 +164,8 @@ def _row_values(row: ComparisonRow, scale: Scale, arms: tuple[str, str], instanc
     unit = f" ({text(scale.unit)})" if scale.unit else ""
     spreads = zip(arms, (row.baseline, row.candidate), instances, strict=True)
     lines = [f"{name(arm)}: {text(values_text(spread.values, names, scale))}" for arm, spread, names in spreads]
+    if evidence := evidence_text(row):
+        lines.append(text(evidence))
     return f"**{name(row.label)}**{unit}\n\n{_list(lines)}"
 
 

@@ -163,6 +163,18 @@ def metrics_method_line(candidate: CandidateComparison, baseline_runs: int) -> s
     return f"times and metrics without a profile, {runs}, {candidate.test.value}, each tested by itself, intervals 95 %"
 
 
+def evidence_text(row: ComparisonRow) -> str:
+    """What stands behind the verdict beside p: "9.1 standard errors apart, no overlap, permutation p 0.029"; "" for nothing."""
+    parts = []
+    if row.sigma is not None:
+        parts.append(f"{row.sigma:.1f} standard errors apart")
+    if row.no_overlap and row.p is not None:
+        parts.append("no overlap")
+    if row.permutation_p is not None:
+        parts.append(f"permutation p {probability(row.permutation_p)}")
+    return ", ".join(parts)
+
+
 def values_text(values: Sequence[float], instances: Sequence[str], scale: Scale) -> str:
     """ "8.997, 9.026", or of watched processes "node-1 8.997, node-2 9.026"; enough decimals to see what lies between them."""
     decimals = max(scale.decimals, significant_decimals((max(values) - min(values)) / scale.divisor, 0)) if values else 0

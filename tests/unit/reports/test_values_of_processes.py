@@ -43,6 +43,8 @@ def test_nodes_of_each_build() -> None:
         assert "e 8,791.0, f 8,822.0, g 8,855.0, h 8,875.0" in shown
         assert "4 processes (4 windows) against 4 (4), Welch t" in shown
     assert "slot µs of thin: n1" in terminal
+    # Eight values fall into two groups of four in 70 ways, and no two of them are further apart: p = 2 / 70.
+    assert "- 9.1 standard errors apart, no overlap, permutation p 0.029" in markdown
 
 
 def test_one_name_on_two_hosts() -> None:
