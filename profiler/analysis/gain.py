@@ -89,16 +89,22 @@ def _agreement(name: str, of_profile: _Changes, of_metric: _Changes) -> MetricAg
         return MetricAgreement(name, *changes, None, None, Agreement.UNTESTABLE, reason)
     interval = Interval(float(test.low), float(test.high))
     agrees = interval.low <= 0 <= interval.high
-    meaning = "" if agrees else _meaning(name, float(test.difference))
+    meaning = "" if agrees else _meaning(name, float(test.difference), changes)
     agreement = Agreement.AGREE if agrees else Agreement.DIFFER
     return MetricAgreement(name, *changes, float(test.difference), interval, agreement, meaning)
 
 
-def _meaning(metric: str, difference: float) -> str:
-    less, more = ("the profile", metric) if difference > 0 else (metric, "the profile")
+def _meaning(metric: str, difference: float, changes: tuple[float | None, float | None]) -> str:
+    """``difference``: change of the profile less that of the metric, on the log scale."""
+    higher, lower = ("the profile", metric) if difference > 0 else (metric, "the profile")
+    if all(change is not None and change > 0 for change in changes):
+        moved = f"{higher} rose further than {lower}"
+    elif any(change is not None and change > 0 for change in changes):
+        moved = f"{higher} rose and {lower} fell"
+    else:
+        moved = f"{lower} fell further than {higher}"
     return (
-        f"{more} fell further than {less}: they do not measure the same work "
-        "(waiting, other threads, time outside the phase, or what profiling costs)"
+        f"{moved}: they do not measure the same work (waiting, other threads, time outside the phase, or what profiling costs)"
     )
 
 

@@ -160,7 +160,17 @@ def test_metric_that_moves_with_the_profile_agrees_and_one_that_does_not_differs
     assert found["epoch"].difference == pytest.approx(0.0, abs=1e-9)
     assert found["other"].agreement is Agreement.DIFFER
     assert found["other"].difference == pytest.approx(-log(1.2), abs=1e-3)
-    assert "profile fell further" in found["other"].meaning
+    assert "the profile fell further than other" in found["other"].meaning
+
+    def meaning(baseline: ArmCosts, candidate: ArmCosts) -> str:
+        agreements = gain_attribution(baseline, candidate, "category").agreements
+        return next(agreement.meaning for agreement in agreements if agreement.metric == "other")
+
+    # The profile changes by 451 / 551 or the other way round.
+    back = meaning(of("base", CAND, totals[1], 1.2), of("cand", BASE, totals[0], 1.0))
+    assert "the profile rose further than other" in back
+    across = meaning(of("base", BASE, totals[0], 1.0), of("cand", CAND, totals[1], 2.0))
+    assert "other rose and the profile fell" in across
 
 
 def test_gain_that_vanishes_in_the_control() -> None:
