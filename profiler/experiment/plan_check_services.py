@@ -95,6 +95,7 @@ def _check_settings(plan: ExperimentPlan, source: PlanSource) -> None:
         ("timeout", plan.timeout_s),
         ("phase", plan.phase),
         ("keep_raw", plan.keep_raw),
+        ("retries", plan.retries),
     )
     for key in pointless:
         source.fail(f"{key} means nothing for processes that run already", "experiment", 0, key)

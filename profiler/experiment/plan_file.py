@@ -95,7 +95,8 @@ def _plan(source: PlanSource, document: dict[str, object], text: str) -> Experim
         keep_raw=settings.flag("keep_raw"),
         is_aa=settings.flag("aa"),
         timeout_s=settings.seconds("timeout", 0.0),
-        retries=settings.count("retries", _default_retries(settings)),
+        # A window of processes that run on cannot be had again.
+        retries=settings.count("retries", 0 if document.get("target") else _default_retries(settings)),
         window_s=settings.seconds("window", 60.0),
         settle_s=settings.seconds("settle", 0.0),
         swap=settings.words("swap"),

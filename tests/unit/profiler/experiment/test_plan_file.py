@@ -226,6 +226,7 @@ MISTAKES = {
     "target that nothing finds": (edited('metrics = "http://127.0.0.1:9200"\n', "", targets(4, 4)), 11, "is needed"),
     "targets with conditions": (edited("[[metric]]", "[[condition]]\nname = 'c'\n[[metric]]", targets(4, 4)), 43, "already"),
     "targets again": (targets(4, 4, "aa = true"), 6, "means nothing for processes that run already"),
+    "targets once more": (targets(4, 4, "retries = 2"), 6, "retries means nothing for processes that run already"),
     "window of nothing": (targets(4, 4, "window = 0"), 6, "takes time"),
     "swap without a crossover": (targets(4, 4, 'swap = ["x"]'), 6, "swap is for"),
     "settle without targets": (edited("aa = true", "settle = 3"), 14, "add [[target]]"),
