@@ -14,6 +14,7 @@ from profiler.model.comparison import (
     CandidateComparison,
     Comparison,
     ComparisonRow,
+    InstanceNames,
     MetricComparison,
 )
 from profiler.model.interval import Interval
@@ -81,6 +82,7 @@ def candidate_json(candidate: CandidateComparison) -> Json:
         "rows": [row_json(row) for row in candidate.rows],
         "total": row_json(candidate.total),
         "metrics": [_metric(metric) for metric in candidate.metrics],
+        **_instances(candidate.instances),
     }
 
 
@@ -102,7 +104,16 @@ def row_json(row: ComparisonRow) -> dict[str, Json]:
 
 
 def _metric(metric: MetricComparison) -> Json:
-    return {**row_json(metric.row), "unit": valid_utf8(metric.unit)}
+    return {**row_json(metric.row), "unit": valid_utf8(metric.unit), **_instances(metric.instances)}
+
+
+def _instances(names: InstanceNames) -> dict[str, Json]:
+    """The processes that values are of, in their order; nothing where values are runs."""
+    if not any(names):
+        return {}
+    return {
+        "instances": {"baseline": [valid_utf8(name) for name in names[0]], "candidate": [valid_utf8(name) for name in names[1]]}
+    }
 
 
 def warnings_json(warnings: Iterable[ReportWarning]) -> Json:

@@ -249,3 +249,7 @@ def test_processes_and_their_values_are_shown(capsys: pytest.CaptureFixture[str]
         assert "4 processes (8 windows) against 4 (8), Welch t" in text
         assert "b0 8,997.0, b1 9,026.0, b2 9,036.0, b3 9,018.0" in text
         assert "c0 8,791.0, c1 8,822.0, c2 8,855.0, c3 8,875.0" in text
+    document = json.loads(slotscope(capsys, "experiment", "show", "--format", "json")[1])
+    (slot,) = document["conditions"][0]["candidates"][0]["metrics"]
+    assert slot["instances"] == {"baseline": ["b0", "b1", "b2", "b3"], "candidate": ["c0", "c1", "c2", "c3"]}
+    assert slot["values"]["baseline"] == pytest.approx([mean * SAMPLE_NS for mean in NODES["base"]])
