@@ -5,6 +5,7 @@ Only phases that hardly call the C library are looked at, so that no symbols of 
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -82,3 +83,18 @@ def test_the_page_is_as_reviewed(store: Path, capsys: pytest.CaptureFixture[str]
     assert len(page) <= 60_000
     assert "/home/" not in page
     assert page == REVIEWED.read_text(encoding="utf-8")
+
+
+def test_the_planted_function_may_be_all_of_the_change(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The change was made in SHA-256 alone: the interval of its share holds 100 %, and every other one's holds 0 %."""
+    options = ["--focus", "phase::(iterate|shuffle|sha256|epoch)", "--debug-dir", str(PLANTED)]
+    assert main(["--store", str(store), "experiment", "show", "--format", "json", *options]) == 0
+    (condition,) = json.loads(capsys.readouterr().out)["conditions"]
+    gains = {gain["candidate"]: {row["name"]: row for row in gain["rows"]} for gain in condition["gains"]}
+    shares = {name: row["share_interval"] for name, row in gains["planted"].items()}
+    low, high = shares.pop("SHA-256")
+    assert low <= 1 <= high
+    assert low > 0
+    assert all(low <= 0 <= high for low, high in shares.values())
+    # Nothing changed in the total that a share could be part of.
+    assert {row["share"] for row in gains["again"].values()} == {None}
