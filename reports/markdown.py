@@ -144,7 +144,7 @@ def _details(report: ComparisonReport) -> list[str]:
     blocks = []
     for candidate in report.comparison.candidates:
         blocks += value_blocks(report, candidate)
-    return [*blocks, *(arm_facts(arm) for arm in report.arms)]
+    return [*blocks, *(facts for arm in report.arms if (facts := arm_facts(arm)))]
 
 
 def value_blocks(report: ComparisonReport, candidate: CandidateComparison) -> list[str]:
@@ -170,7 +170,7 @@ def _row_values(row: ComparisonRow, scale: Scale, arms: tuple[str, str], instanc
 
 
 def arm_facts(arm: ArmCosts) -> str:
-    """Builds, hosts, settings and commands of an arm's runs."""
+    """Builds, hosts, settings and commands of an arm's runs; "" where nothing of it is known."""
     infos = (*arm.infos, *arm.plain)
     lines = [f"build ID {name(build_id)}" for build_id in _distinct(info.program.build_id for info in infos)]
     lines += [f"revision {name(revision)}" for revision in _distinct(info.revision for info in infos)]
@@ -179,8 +179,10 @@ def arm_facts(arm: ArmCosts) -> str:
     if arm.infos:
         lines.append(f"event {name(arm.event)}, rules {name(arm.rules)}" + (f", phase {name(arm.phase)}" if arm.phase else ""))
     commands = _distinct(shlex.join(info.command) for info in infos)
-    block = f"**{name(arm.name)}**\n\n{_list(lines)}"
-    return f"{block}\n\n{code_block(commands)}" if commands else block
+    if not lines and not commands:
+        return ""
+    parts = [f"**{name(arm.name)}**", _list(lines), code_block(commands) if commands else ""]
+    return "\n\n".join(part for part in parts if part)
 
 
 def _host(info: CaptureInfo) -> str:

@@ -114,7 +114,7 @@ def _folded(report: ExperimentReport) -> list[str]:
     for condition in report.result.conditions:
         for candidate in condition.comparison.candidates:
             blocks += value_blocks(report.comparison(condition), candidate)
-    blocks += [arm_facts(arm) for arm in report.arms]
+    blocks += [facts for arm in report.arms if (facts := arm_facts(arm))]
     return [*blocks, "The plan:\n\n" + code_block(record.plan_text.splitlines())]
 
 

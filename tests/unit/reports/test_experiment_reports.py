@@ -13,6 +13,7 @@ from profiler.analysis.gain import gain_attribution
 from profiler.analysis.ladder import ladder
 from profiler.analysis.per_unit import condition_per_unit, control_per_unit
 from profiler.analysis.power import power_table
+from profiler.model.comparison import Verdict
 from profiler.model.costs import ArmCosts
 from profiler.model.experiment import (
     BuildCost,
@@ -24,9 +25,17 @@ from profiler.model.experiment import (
     SectionSize,
     VariantFacts,
 )
-from profiler.model.experiment_result import Agreement, ConditionResult, ExperimentResult, MetricAgreement
+from profiler.model.experiment_result import (
+    Agreement,
+    ComposedComparison,
+    ComposedRow,
+    ConditionResult,
+    ExperimentResult,
+    MetricAgreement,
+)
 from profiler.model.interval import Interval
 from profiler.model.run import RunMode
+from reports.composed_report import composed_table
 from reports.experiment_report import ExperimentReport
 from reports.experiment_tables import (
     agreement_line,
@@ -293,3 +302,13 @@ def test_metrics_that_should_be_high_gain_by_rising() -> None:
         of_row = [line for line in faster if line.startswith(row)]
         assert of_row
         assert all(color in line for line in of_row)
+
+
+def test_composed_rows_beyond_the_limit_are_counted() -> None:
+    """Their ratios do not add up, so no cell says what they make together."""
+    row = ComposedRow("r", "r", 0.5, 0.8, 0.4, Interval(0.38, 0.42), 0.001, 0.001, Verdict.FASTER)
+    composed = ComposedComparison("a", "b", "c", "category", (row,) * 5, row, ())
+    table = composed_table(composed, 3, 0.01)
+    assert [line[0] for line in table.rows] == ["r", "r", "r", "other (2)", "r"]
+    assert set(table.rows[3][1:]) == {""}
+    assert table.rows[0][-1] == "lower *", "what is counted need not be time"
