@@ -250,8 +250,8 @@ def power_text_table(power: PowerTable, limit: int) -> TextTable:
     headers = (
         "",
         f"mean {scale.unit}".rstrip(),
-        *(f"{runs} runs" for runs in power.runs),
-        f"runs for {margin_text(power.margin)}",
+        *(f"{runs} {power.replicates}" for runs in power.runs),
+        f"{power.replicates} for {margin_text(power.margin)}",
         "sampling",
     )
     return _without_empty(TextTable(headers, tuple(lines)))

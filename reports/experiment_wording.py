@@ -60,7 +60,8 @@ def control_title(control: ControlResult) -> str:
 
 def power_line(power: PowerTable) -> str:
     """Above the table of what more runs could show."""
-    line = f"smallest changes that so many runs per arm would show with a probability of 80 % ({power.test.value})"
+    many = f"so many {power.replicates} per arm"
+    line = f"smallest changes that {many} would show with a probability of 80 % ({power.test.value})"
     if power.per != 1:
         line += f"; times are per unit of work, {power.per:g} of which are in a run"
     return line

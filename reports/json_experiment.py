@@ -56,6 +56,7 @@ def render_power_json(power: PowerTable) -> str:
         "unit": valid_utf8(power.unit),
         "margin": number_json(power.margin),
         "per": number_json(power.per),
+        "replicates": power.replicates,
         "runs": [number_json(runs) for runs in power.runs],
         "rows": [_power_row(row) for row in power.rows],
         "total": _power_row(power.total) if power.total is not None else None,

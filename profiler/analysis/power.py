@@ -44,6 +44,7 @@ def power_table(
         rows=rows,
         total=total,
         metrics=metrics,
+        replicates="processes" if timed.by_instance else "runs",
     )
 
 

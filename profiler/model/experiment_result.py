@@ -183,8 +183,9 @@ class PowerRow:
 
 @dataclass(frozen=True, slots=True)
 class PowerTable:
-    """What experiments like this one could show.  ``runs``: numbers of runs per arm that are asked about.  ``total``: None, and
-    no ``rows``, without 2 profiled runs of either arm.  ``per``: work units in a run; weights and times are divided by it."""
+    """What experiments like this one could show.  ``runs``: numbers of ``replicates`` ("runs" or "processes") per arm that are
+    asked about.  ``total``: None, and no ``rows``, without 2 profiled runs of either arm.  ``per``: work units in a run;
+    weights and times are divided by it."""
 
     session: str
     test: TestKind
@@ -195,6 +196,7 @@ class PowerTable:
     total: PowerRow | None
     metrics: tuple[PowerRow, ...]
     per: float = 1.0
+    replicates: str = "runs"
 
     @property
     def profile(self) -> tuple[PowerRow, ...]:

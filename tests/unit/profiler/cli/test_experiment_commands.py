@@ -233,7 +233,10 @@ def test_dry_run_of_watched_processes(capsys: pytest.CaptureFixture[str]) -> Non
     devnet()
     power = json.loads(slotscope(capsys, "experiment", "power", "--format", "json")[1])
     (slot,) = power["metrics"]
-    assert power["test"] == "Welch t"
+    assert (power["test"], power["replicates"]) == ("Welch t", "processes")
+    text = " ".join(slotscope(capsys, "experiment", "power")[1].split())
+    assert "so many processes per arm" in text
+    assert "30 processes processes for 1 %" in text
     assert slot["mean"] == pytest.approx(sum(NODES["base"]) / 4 * SAMPLE_NS)
     out = slotscope(capsys, "experiment", "run", "plan.toml", "--dry-run")[1]
     assert "smallest changes that 4 processes per arm would show" in out
