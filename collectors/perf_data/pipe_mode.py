@@ -25,11 +25,6 @@ from profiler.errors import FormatError
 _EVENT_UPDATE_NAME = 2
 
 
-def is_pipe_mode(source: ByteSource) -> bool:
-    """Whether the header is that of a pipe; the magic has been checked."""
-    return source.size >= spec.PIPE_HEADER_BYTES and int.from_bytes(source.read(8, 8), "little") == spec.PIPE_HEADER_BYTES
-
-
 def open_pipe_mode(source: ByteSource, is_cut: bool, progress: Progress) -> RecordStream:
     """``FormatError`` where a record has an impossible size, and when no event is described.
 
