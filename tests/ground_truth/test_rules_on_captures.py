@@ -45,7 +45,7 @@ ALLOWED: dict[str, set[str]] = {
     "^state_processing::per_epoch_processing::|^epoch_processing::": {"epoch processing"},
     "^ssz::": {"SSZ"},
     r"^_*mem(move|cpy|set|cmp)_": {"memmove"},
-    "^(_int_|malloc|c?free$|c?free@|calloc|realloc|unlink_chunk|tcache_|sysmalloc|_rjem_|__rust_|__rustc::|operator )": {"malloc"},
+    "^(_int_|malloc|c?free(@|$)|calloc|realloc|unlink_chunk|tcache_|sysmalloc|_rjem_|__rust_|__rustc::|operator )": {"malloc"},
     "^crossbeam_(deque|epoch)::|^rayon_core::sleep::": {"thread pool"},
 }  # fmt: skip
 # Of the weight; what a wrong stack of a sample or two may give.
