@@ -119,9 +119,19 @@ def _condition_result(
 ) -> ConditionResult:
     baseline, candidates = arms[0], arms[1:]
     comparison = compare_arms(baseline, candidates, options)
-    gains = tuple(gain_attribution(baseline, candidate, options.dimension) for candidate in candidates)
+    held = _held_against_the_profile(record, comparison)
+    gains = tuple(gain_attribution(baseline, candidate, options.dimension, held) for candidate in candidates)
     steps = _ladder(record, arms, comparison, options)
     return condition_per_unit(ConditionResult(condition, comparison, gains, steps), record.per)
+
+
+def _held_against_the_profile(record: ExperimentRecord, comparison: Comparison) -> tuple[str, ...]:
+    """Names of the metrics that should change as the profile's total does: the primary one or an only one.  Of several, any may
+    time a part of the program, whose change by another fraction says nothing."""
+    measured = {metric.row.name for candidate in comparison.candidates for metric in candidate.metrics}
+    if record.primary in measured:
+        return (record.primary,)
+    return ("wall",) if len(record.metrics) > 1 and "wall" in measured else ()
 
 
 def _ladder(
