@@ -302,17 +302,9 @@ def test_all_cpus(perf: str, folder: Path, tmp_path: Path) -> None:
     # Code in memory that has a file's name keeps its runtime addresses, under which its writer tells its symbols.
     in_memory = sum(any(dso.startswith("/memfd:") for dso, _ in m.frames) for m, _ in pairs)
     differences = differences_of((m, t) for m, t in pairs if not any(dso.startswith("/memfd:") for dso, _ in m.frames))
-    print(
-        in_memory,
-        "with code of memfd,",
-        len(mine),
-        "samples,",
-        len(pairs),
-        "of processes, stacks that differ:",
-        dict(differences),
-    )
-    assert in_memory <= len(pairs) // 50
-    assert differences.total() <= len(pairs) // 500
+    print(len(mine), "samples,", len(pairs), "of processes, stacks that differ:", {"memfd": in_memory, **differences})
+    assert set(differences) <= {"differ below [kernel]", "differ below nothing", "perf shorter below nothing"}
+    assert differences.total() <= len(pairs) // 200
     idle = [sample for sample in recorded.mine if sample.pid == 0 and sample.tid == 0]
     assert {sample.comm for sample in idle} <= {"swapper"}
     assert all(dso.startswith("[") for sample in idle for dso, _ in sample.frames)
