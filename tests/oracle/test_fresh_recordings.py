@@ -303,7 +303,7 @@ def test_all_cpus(perf: str, folder: Path, tmp_path: Path) -> None:
     in_memory = sum(any(dso.startswith("/memfd:") for dso, _ in m.frames) for m, _ in pairs)
     differences = differences_of((m, t) for m, t in pairs if not any(dso.startswith("/memfd:") for dso, _ in m.frames))
     print(len(mine), "samples,", len(pairs), "of processes, stacks that differ:", {"memfd": in_memory, **differences})
-    assert set(differences) <= {"differ below [kernel]", "differ below nothing", "perf shorter below nothing"}
+    assert not any(kind.startswith("ours shorter") for kind in differences)
     assert differences.total() <= len(pairs) // 200
     idle = [sample for sample in recorded.mine if sample.pid == 0 and sample.tid == 0]
     assert {sample.comm for sample in idle} <= {"swapper"}
