@@ -150,21 +150,17 @@ class DebugInfo:
             return None
         start = sequences.address[own]
         place = np.searchsorted(start, addresses, side="right") - 1
-        spans: list[tuple[int, int, int]] = []
-        for first, last, limit in _hit_sequences(start, place, addresses):
-            chosen = own[first : last + 1]
-            spans += [(int(sequences.begin[each]), int(sequences.end[each]), limit) for each in chosen.tolist()]
-        if not any(begin == WHOLE_PROGRAM for begin, _, _ in spans):
+        hit = own[_hit_sequences(start, place)]
+        spans = list(zip(sequences.begin[hit].tolist(), sequences.end[hit].tolist(), strict=True))
+        if not any(begin == WHOLE_PROGRAM for begin, _ in spans):
             try:
-                return run_sequences(header, self._sections, spans)
+                return run_sequences(header, self._sections, spans, addresses)
             except MALFORMED:
                 pass  # the program is not cut where it seemed to be: run it as a whole
         return run_line_program(header, self._sections)
 
 
-def _hit_sequences(start: UInt64Column, place: Int64Column, addresses: UInt64Column) -> Iterable[tuple[int, int, int]]:
-    """(first, last, highest address asked) of the sequences that begin at one address; those of empty functions share it with
-    the next one."""
-    for last in distinct(place[place >= 0]).tolist():
-        first = int(np.searchsorted(start, start[last], side="left"))
-        yield first, last, int(addresses[place == last][-1])
+def _hit_sequences(start: UInt64Column, place: Int64Column) -> Int64Column:
+    """Rows of the sequences that begin at one address with those of ``place``; the ones of empty functions share it with the
+    next one."""
+    return np.flatnonzero(np.isin(start, start[distinct(place[place >= 0])]))
