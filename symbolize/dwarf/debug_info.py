@@ -8,8 +8,8 @@ import numpy as np
 
 from profiler.model.arrays import Int32Column, Int64Column, UInt64Column, distinct
 from symbolize.dwarf.function_names import FunctionNames
-from symbolize.dwarf.inline_chains import InlineChains
-from symbolize.dwarf.intervals import Intervals
+from symbolize.dwarf.inline_chains import NO_DIE, InlineChains
+from symbolize.dwarf.intervals import NOBODY, Intervals
 from symbolize.dwarf.line_header import LineHeader, read_line_header
 from symbolize.dwarf.line_program import LineTable, run_line_program, run_sequences
 from symbolize.dwarf.line_sequences import LineSequences, find_sequences
@@ -75,8 +75,9 @@ class DebugInfo:
         if units:
             known = add_outlines(known, [self._outline(row, known.units) for row in units])
         answers = self._answers(known, asked)
-        dies = {die for unit in answers if unit.chains is not None for die in unit.chains.die if die >= 0}
-        return add_answers(known, answers, {die: self._names.name(die) for die in dies})
+        found = [unit.nodes.die for unit in answers if unit.nodes is not None]
+        dies = distinct(np.concatenate(found)).tolist() if found else []
+        return add_answers(known, answers, {die: self._names.name(die) for die in dies if die != NO_DIE})
 
     def _outline(self, row: int, units: Intervals) -> OutlinedUnit:
         outline: UnitOutline | None = None
@@ -117,12 +118,15 @@ class DebugInfo:
         return answers
 
     def _unit_answers(self, known: SourceMap, row: int, addresses: UInt64Column, function: Int32Column) -> UnitAnswers:
-        chains: InlineChains | None = None
+        node, nodes = np.full(len(addresses), NOBODY, np.int32), None
         lines: LineTable | None = None
         is_damaged = False
         header = self._line_header(row)
         try:
             chains = self._chains(known, row, addresses, function)
+            if chains is not None:
+                nodes = chains.nodes()
+                node = np.array([chains.node_of.get(address, NOBODY) for address in addresses.tolist()], np.int32)
         except MALFORMED:
             is_damaged = True
         try:
@@ -131,7 +135,7 @@ class DebugInfo:
             is_damaged = True
         # The program itself may define more files than its header.
         file_names = lines.file_names if lines is not None else header.file_names if header is not None else ()
-        return UnitAnswers(addresses, chains, lines, file_names, is_damaged)
+        return UnitAnswers(addresses, node, nodes, lines, file_names, is_damaged)
 
     def _chains(self, known: SourceMap, row: int, addresses: UInt64Column, function: Int32Column) -> InlineChains | None:
         # With overlapping units, the function may be described by another unit than the one that covers the address.

@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from profiler.model.arrays import BoolColumn, Int32Column, Int64Column, UInt64Column
+from profiler.model.arrays import BoolColumn, Int32Column, Int64Column, UInt64Column, distinct
 from profiler.model.symbols import NameSource
 from symbolize.dwarf.function_names import DieName
-from symbolize.dwarf.inline_chains import InlineChains
+from symbolize.dwarf.inline_chains import NO_DIE, ChainNodes
 from symbolize.dwarf.intervals import NOBODY, Intervals
 from symbolize.dwarf.line_program import NO_FILE, LineTable
 from symbolize.dwarf.line_sequences import LineSequences
@@ -40,10 +40,12 @@ class OutlinedUnit:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class UnitAnswers:
-    """Answers of one unit for ``addresses``, ascending.  ``lines`` holds at least the rows around them."""
+    """Answers of one unit for ``addresses``, ascending.  ``node``: the innermost row of ``nodes``, -1 = none.  ``lines`` holds
+    at least the rows around them."""
 
     addresses: UInt64Column
-    chains: InlineChains | None
+    node: Int32Column
+    nodes: ChainNodes | None
     lines: LineTable | None
     file_names: tuple[str, ...]
     is_damaged: bool
@@ -80,17 +82,16 @@ def add_outlines(known: SourceMap, outlined: Sequence[OutlinedUnit]) -> SourceMa
 def add_answers(known: SourceMap, units: Sequence[UnitAnswers], names: Mapping[int, DieName]) -> SourceMap:
     """``known`` with the answers of ``units``, whose functions are named by their DIE in ``names``."""
     tables = _Tables(known)
+    name_rows = {die: tables.name(name) for die, name in names.items()} | {NO_DIE: NAMELESS}
     answers, nodes = [known.answers], [known.nodes]
     node_count = len(known.nodes.parent)
     for unit in units:
         files = tables.files(unit.file_names, _used_files(unit))
-        node = np.full(len(unit.addresses), NOBODY, np.int32)
-        if unit.chains is not None:
-            found = unit.chains.node_of
-            node = np.array([found.get(address, NOBODY) for address in unit.addresses.tolist()], np.int32)
-            node[node >= 0] += node_count
-            nodes.append(_unit_nodes(unit.chains, files, node_count, tables, names))
-            node_count += len(unit.chains.parent)
+        node = unit.node.copy()
+        node[node >= 0] += node_count
+        if unit.nodes is not None:
+            nodes.append(_unit_nodes(unit.nodes, files, node_count, name_rows))
+            node_count += len(unit.nodes.parent)
         answers.append(AnswerTable(unit.addresses, node, *_places(unit, files)))
     merged = _concatenated(answers)
     return replace(
@@ -134,27 +135,25 @@ class _Tables:
         return NameTable(columns[:, 0].copy(), columns[:, 1].copy(), columns[:, 2].astype(np.uint8))
 
 
-def _unit_nodes(
-    chains: InlineChains, files: Int32Column, first_node: int, tables: _Tables, names: Mapping[int, DieName]
-) -> NodeTable:
-    parent = np.array(chains.parent, np.int32)
-    file, line, column = np.array(chains.call, np.int32).reshape(-1, 3).T.copy()
+def _unit_nodes(nodes: ChainNodes, files: Int32Column, first_node: int, name_rows: Mapping[int, int]) -> NodeTable:
+    file, line = nodes.call_file, nodes.call_line
     return NodeTable(
-        parent=np.where(parent >= 0, parent + np.int32(first_node), np.int32(-1)),
-        name=np.array([tables.name(names[die]) if die >= 0 else NAMELESS for die in chains.die], np.int32),
+        parent=np.where(nodes.parent >= 0, nodes.parent + np.int32(first_node), np.int32(-1)),
+        name=np.array([name_rows[die] for die in nodes.die.tolist()], np.int32),
         # A call without a line has no place at all.
         call_file=np.where(line > 0, files[np.where(file < len(files) - 1, file, -1)], np.int32(NO_FILE)),
         call_line=line,
-        call_column=column,
+        call_column=nodes.call_column,
     )
 
 
 def _used_files(unit: UnitAnswers) -> list[int]:
     """Numbers of the files in which the addresses and the calls around them are, ascending; a unit may name thousands."""
-    used = {file for file, _, _ in unit.chains.call} if unit.chains is not None else set()
+    used = [unit.nodes.call_file] if unit.nodes is not None else []
     if unit.lines is not None and len(unit.lines.address):
-        used.update(unit.lines.file[np.maximum(_line_rows(unit.lines, unit.addresses), 0)].tolist())
-    return sorted(number for number in used if 0 <= number < len(unit.file_names))
+        used.append(unit.lines.file[np.maximum(_line_rows(unit.lines, unit.addresses), 0)])
+    numbers = distinct(np.concatenate(used)) if used else np.zeros(0, np.int32)
+    return [number for number in numbers.tolist() if 0 <= number < len(unit.file_names)]
 
 
 def _line_rows(lines: LineTable, addresses: UInt64Column) -> Int64Column:
