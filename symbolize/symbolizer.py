@@ -55,9 +55,9 @@ class Symbolizer:
             return replace(answer, status=located.status)
         addresses = file.link_addresses(lookup_offsets(offsets, is_return_address))
         symbols, damage = self._symbol_names(dso, located, addresses)
+        stored = self._load_functions(dso, file.build_id)
         source_map = self._source_map(dso, located, addresses)
         names = DsoNames(dso.name, symbols, source_map)
-        stored = self._load_functions(dso, file.build_id)
         answer = resolve_chains(names, offsets, addresses, self._memo)
         self._store_functions(file.build_id, stored, answer.functions)
         caveats = replace(located.caveats, incomplete=_incomplete(dso, located, source_map))
@@ -120,7 +120,7 @@ class Symbolizer:
         else:
             known = self._cache.load(build_id) if self._cache is not None else None
         if known is None or len(known.unanswered(addresses)):
-            grown = _grow(known, located, addresses)
+            grown = _grow(known, located, addresses, self._memo)
             is_whole = grown is not None and not _incomplete(dso, located, grown)
             if grown is not None and is_whole and grown is not known and self._cache is not None:
                 self._cache.store(build_id, grown)
@@ -140,13 +140,14 @@ def _incomplete(dso: Dso, located: LocatedBinary, source_map: SourceMap | None) 
     return ""
 
 
-def _grow(known: SourceMap | None, located: LocatedBinary, addresses: UInt64Column) -> SourceMap | None:
+def _grow(known: SourceMap | None, located: LocatedBinary, addresses: UInt64Column, memo: FunctionMemo) -> SourceMap | None:
     for image in located.images:
         if not image.has_debug_info():
             continue
         # Not needed for what has none, nor when the cache has all answers.
         from symbolize.dwarf.debug_info import DebugInfo
         from symbolize.dwarf.sections import read_sections
+        from symbolize.shared_growth import grow
 
         try:
             sections = read_sections(image)
@@ -154,5 +155,5 @@ def _grow(known: SourceMap | None, located: LocatedBinary, addresses: UInt64Colu
             continue
         if sections is not None:
             debug_info = DebugInfo(sections, located.linked_files)
-            return debug_info.extend(known if known is not None else debug_info.empty_map(), addresses)
+            return grow(debug_info, debug_info.matching(known), addresses, memo)
     return known

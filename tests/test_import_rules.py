@@ -57,6 +57,8 @@ LAYERS = {
     "symbolize.column_file": 1,
     "symbolize.kallsyms": 1,
     "symbolize.cache": 2,
+    "symbolize.forked_task": 2,
+    "symbolize.shared_growth": 2,
     "symbolize.unwind_cache": 2,
     "symbolize.kernel_cache": 2,
     "symbolize.locate": 2,

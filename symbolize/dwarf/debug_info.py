@@ -41,13 +41,17 @@ class DebugInfo:
         found = build_unit_map(self._reader)
         return empty_source_map(found.covered, len(self._reader.units), found.left_out)
 
-    def extend(self, known: SourceMap, addresses: UInt64Column) -> SourceMap:
-        """``known`` with answers for the link addresses.
+    def matching(self, known: SourceMap | None) -> SourceMap:
+        """``known``, or an empty map where there is none, or one of other debug information, which has another number of
+        units."""
+        return known if known is not None and len(known.is_outlined) == len(self._reader.units) else self.empty_map()
 
-        A map of other debug information, which has another number of units, is replaced.
-        """
-        if len(known.is_outlined) != len(self._reader.units):
-            known = self.empty_map()
+    def unit_bytes(self) -> Int64Column:
+        """Size of each unit."""
+        return np.array([unit.end - unit.offset for unit in self._reader.units], np.int64)
+
+    def extend(self, known: SourceMap, addresses: UInt64Column) -> SourceMap:
+        """``known``, which matches, with answers for the link addresses."""
         asked = known.unanswered(addresses)
         unit = known.units.lookup(asked)
         for rows in self._batches(distinct(unit).tolist()):
