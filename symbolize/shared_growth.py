@@ -17,6 +17,7 @@ from symbolize.dwarf.source_map import SourceMap, empty_source_map
 from symbolize.dwarf.source_map_growth import add_map
 from symbolize.dwarf.work_shares import divide
 from symbolize.forked_task import ForkedTask, can_fork
+from symbolize.stored_functions import store_functions
 from symbolize.symbol_map import FunctionMemo
 
 # More gain little: who divides the work has to put the answers together.
@@ -56,7 +57,7 @@ def _decoded(debug_info: DebugInfo, known: SourceMap, share: UInt64Column, memo:
     found = debug_info.extend(empty_source_map(known.units, len(known.is_outlined), 0), share)
     functions = _functions(found, memo)
     source_map = b"".join(encode_source_map(found))
-    return b"".join([_LENGTH.pack(len(source_map)), source_map, *encode_functions(functions)])
+    return b"".join([_LENGTH.pack(len(source_map)), source_map, *encode_functions(store_functions(functions))])
 
 
 def _functions(found: SourceMap, memo: FunctionMemo) -> list[Function]:
@@ -75,5 +76,7 @@ def _received(task: ForkedTask | None, memo: FunctionMemo) -> SourceMap | None:
         return None
     (length,) = _LENGTH.unpack_from(data)
     behind = _LENGTH.size + length
-    memo.add(decode_functions(data[behind:]))
+    functions = decode_functions(data[behind:])
+    if functions is not None:
+        memo.add(functions)
     return decode_source_map(data[_LENGTH.size : behind])

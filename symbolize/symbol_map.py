@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,11 +13,10 @@ from symbolize.demangle import demangle
 from symbolize.dwarf.source_map import SourceMap
 from symbolize.function_key import demangled_key
 from symbolize.source_origin import source_origin
+from symbolize.stored_functions import StoredFunctions
 from symbolize.symbol_names import SymbolNames
 
 NO_FILE = -1
-ROW_BITS = 32
-ROW_MASK = (1 << ROW_BITS) - 1
 INLINED = "{inlined}"
 
 
@@ -51,13 +50,11 @@ class FunctionMemo:
         self._known: tuple[dict[str, Function], ...] = tuple({} for _ in NameSource)
         # Of any source, by linkage name.
         self._named: dict[str, Function] = {}
+        self._stored: list[StoredFunctions] = []
 
-    def add(self, functions: Iterable[Function]) -> None:
+    def add(self, functions: StoredFunctions) -> None:
         """Functions made earlier, by the same rules."""
-        for function in functions:
-            self._known[function.name_source].setdefault(function.linkage_name, function)
-            if function.name_source != NameSource.UNRESOLVED:
-                self._named.setdefault(function.linkage_name, function)
+        self._stored.append(functions)
 
     def function(self, linkage_name: str, source: NameSource) -> Function:
         """``linkage_name`` mangled, or the name to show."""
@@ -69,6 +66,10 @@ class FunctionMemo:
     def _make(self, linkage_name: str, source: NameSource) -> Function:
         if source == NameSource.UNRESOLVED:
             return Function(linkage_name, linkage_name, linkage_name, "", source)
+        for stored in self._stored:
+            found = stored.find(linkage_name, source)
+            if found is not None:
+                return found
         named = self._named.get(linkage_name)
         if named is None:
             shown = demangle(linkage_name)
@@ -193,15 +194,17 @@ class _FunctionTable:
         table = source_map.names
         described = np.where(nodes >= 0, source_map.nodes.name[nodes], -1)
         is_partial = (described >= 0) & (_taken(table.source, described) == NameSource.PARTIAL)
-        # Both rows in one number, which sorts much faster.
-        pairs = (described.astype(np.int64) << ROW_BITS) + np.where(is_partial, files, NO_FILE) - NO_FILE
-        unique, inverse = np.unique(pairs, return_inverse=True)
-        row, file = unique >> ROW_BITS, (unique & ROW_MASK) + NO_FILE
-        named = np.full(len(unique), -1, np.int32)
-        named[row >= 0] = self._described(source_map, row[row >= 0], file[row >= 0])
-        return named[inverse]
+        named = np.full(len(table.source) + 1, -1, np.int32)  # the last element is found by row -1
+        rows = _used_rows(described[~is_partial], len(table.source))
+        named[rows] = self._described(source_map, rows, np.full(len(rows), NO_FILE))
+        found: Int32Column = named[described]
+        pairs = np.stack([described[is_partial], files[is_partial]], axis=1)
+        if len(pairs):
+            unique, inverse = np.unique(pairs, axis=0, return_inverse=True)
+            found[is_partial] = np.array(self._described(source_map, *unique.T), np.int32)[inverse.reshape(-1)]
+        return found
 
-    def _described(self, source_map: SourceMap, rows: Int64Column, files: Int64Column) -> list[int]:
+    def _described(self, source_map: SourceMap, rows: Int64Column, files: Int64Column | Int32Column) -> list[int]:
         """Functions of some rows of the name table; ``files`` count for partial names."""
         table, texts = source_map.names, source_map.strings.texts
         linkage_rows = table.linkage_name[rows]
@@ -228,6 +231,13 @@ class _FunctionTable:
     def unresolved(self, offsets: UInt64Column) -> Int32Column:
         named = [f"{self._names.dso_name}+0x{offset:x}" for offset in offsets.tolist()]
         return np.array([self._row(self._memo.function(name, NameSource.UNRESOLVED)) for name in named], np.int32)
+
+
+def _used_rows(rows: Int32Column, count: int) -> Int64Column:
+    """Which of ``count`` rows are among ``rows``, ascending; -1 is none."""
+    is_used = np.zeros(count + 1, np.bool_)
+    is_used[rows] = True
+    return np.flatnonzero(is_used[:count])
 
 
 def _taken(column: UInt8Column, rows: Int32Column) -> UInt8Column:

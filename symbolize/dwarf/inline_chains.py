@@ -58,12 +58,6 @@ class InlineChains:
         self._die: list[int] = []
         self._code: list[int] = []
         self._attributes: list[int] = []
-        # Codes of DIEs that are passed over at once: size of their attributes.
-        self._leaves = {
-            code: entry.shape.fixed_size
-            for code, entry in unit.abbreviations.items()
-            if not entry.has_children and not entry.is_scope and entry.shape.fixed_size >= 0
-        }
 
     def nodes(self) -> ChainNodes:
         """Raises one of MALFORMED when a call's attributes are outside of the unit."""
@@ -96,7 +90,7 @@ class InlineChains:
         Functions inside the function, methods of its local classes, are not part of it.  Raises one of MALFORMED.
         """
         unit = self._unit
-        data, abbreviations, end, leaves = unit.data, unit.abbreviations, len(unit.data), self._leaves
+        data, abbreviations, end = unit.data, unit.abbreviations, len(unit.data)
         position = die - unit.root.header.offset
         code, attributes = read_unsigned(data, position)
         node = self._add_node(NO_NODE, position, code, attributes, addresses)
@@ -110,13 +104,14 @@ class InlineChains:
             position += 1
             if code >= 0x80:
                 code, position = read_unsigned(data, start)
-            if code in leaves:
-                position += leaves[code]
-                continue
             if code == 0:
                 node, hits = around.pop()
                 continue
             entry = abbreviations[code]
+            leaf_bytes = entry.leaf_bytes
+            if leaf_bytes >= 0:
+                position += leaf_bytes
+                continue
             inner, inner_hits = node, hits
             if hits and entry.is_scope and entry.tag == DW_TAG_inlined_subroutine:
                 inner_hits = self._cover.covered(code, position, hits)

@@ -7,11 +7,11 @@ import numpy as np
 from profiler.model.arrays import Int64Column, UInt64Column
 from symbolize.dwarf.source_map import SourceMap
 
-# Measured on C++ of GCC 12; only their proportion matters much.
-NS_PER_UNIT_BYTE = 6
-NS_PER_ADDRESS = 40_000
+# Measured on C++ and C of GCC 12; their proportion is what matters.
+NS_PER_UNIT_BYTE = 15
+NS_PER_ADDRESS = 25_000
 # A further process and putting its answers to the others take about 20 ms.
-SMALLEST_SHARE_NS = 60_000_000
+SMALLEST_SHARE_NS = 50_000_000
 # Who divides also puts together.
 FIRST_SHARE = 0.9
 
