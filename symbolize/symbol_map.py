@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
 from profiler.model.arrays import Int32Column, Int64Column, UInt8Column, UInt64Column, distinct
 from profiler.model.symbols import DsoSymbols, Function, InlineChains, NameSource
-from symbolize.demangle import demangle
 from symbolize.dwarf.source_map import SourceMap
-from symbolize.function_key import demangled_key
 from symbolize.source_origin import source_origin
 from symbolize.stored_functions import StoredFunctions
 from symbolize.symbol_names import SymbolNames
@@ -72,10 +71,22 @@ class FunctionMemo:
                 return found
         named = self._named.get(linkage_name)
         if named is None:
-            shown = demangle(linkage_name)
-            key = demangled_key(linkage_name, shown)
-            named = self._named[linkage_name] = Function(shown, linkage_name, key.key, key.trait_key, source)
+            named = self._named[linkage_name] = _maker()(linkage_name, source)
         return Function(named.name, linkage_name, named.key, named.trait_key, source)
+
+
+@cache
+def _maker() -> Callable[[str, NameSource], Function]:
+    # Their patterns are not needed where a cache has all functions.
+    from symbolize.demangle import demangle
+    from symbolize.function_key import demangled_key
+
+    def make(linkage_name: str, source: NameSource) -> Function:
+        shown = demangle(linkage_name)
+        key = demangled_key(linkage_name, shown)
+        return Function(shown, linkage_name, key.key, key.trait_key, source)
+
+    return make
 
 
 def resolve_chains(names: DsoNames, offsets: UInt64Column, link_addresses: UInt64Column, memo: FunctionMemo) -> DsoSymbols:
