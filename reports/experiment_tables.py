@@ -132,12 +132,12 @@ def _percent_decimals(interval: Interval | None) -> int:
 
 
 def agreement_line(agreement: MetricAgreement) -> str:
-    """ "epoch: the profile changed by -12.1 %, epoch by -12.3 %: they agree"."""
+    """ "epoch: the profile changed by -12.1 %, the metric by -12.3 % (geometric means): they agree"."""
     changes = [
         f"{100 * change:+.1f} %" if change is not None else "an unknown part"
         for change in (agreement.profile_change, agreement.metric_change)
     ]
-    line = f"{agreement.metric}: the profile changed by {changes[0]}, {agreement.metric} by {changes[1]}"
+    line = f"{agreement.metric}: the profile changed by {changes[0]}, the metric by {changes[1]} (geometric means)"
     if agreement.agreement is Agreement.AGREE:
         return f"{line}: they agree within what these runs can tell"
     if agreement.agreement is Agreement.DIFFER:

@@ -119,9 +119,18 @@ def _condition_result(
 ) -> ConditionResult:
     baseline, candidates = arms[0], arms[1:]
     comparison = compare_arms(baseline, candidates, options)
-    gains = tuple(gain_attribution(baseline, candidate, options.dimension) for candidate in candidates)
+    gains = tuple(
+        gain_attribution(baseline, candidate, options.dimension, _held_against_profile(record, comparison))
+        for candidate in candidates
+    )
     steps = _ladder(record, arms, comparison, options)
     return condition_per_unit(ConditionResult(condition, comparison, gains, steps), record.per)
+
+
+def _held_against_profile(record: ExperimentRecord, comparison: Comparison) -> tuple[str, ...]:
+    """The metric that the experiment is about, for others time what they will; all of them, (), where it is none of these."""
+    measured = {metric.row.name for candidate in comparison.candidates for metric in candidate.metrics}
+    return (record.primary,) if record.primary in measured else ()
 
 
 def _ladder(
