@@ -41,14 +41,20 @@ class Evaluation:
 
 
 def find_experiment(store: Store, name: str) -> StoredExperiment:
-    """The session of that name, or the latest of an experiment of that name, or with "" the latest of any.
+    """The session of that name, or the latest of an experiment of that name, or with "" the latest of any; those that have runs
+    before those that ended before their first one.
 
     ``UsageError`` when there is none.
     """
+    found = []
     for session in reversed(store.sessions()):
         record = stored_record(store, session.name)
         if record is not None and name in ("", "last", session.name, record.name):
-            return StoredExperiment(session, record)
+            found.append(StoredExperiment(session, record))
+            if store.runs(session.name):
+                return found[-1]
+    if found:
+        return found[0]
     if name in ("", "last"):
         raise UsageError("no experiment has been run yet; `slotscope experiment run PLAN.toml` does")
     raise UsageError(f"{name!r}: no experiment and no session of one has this name; `slotscope list` shows what there is")

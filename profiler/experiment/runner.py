@@ -67,7 +67,8 @@ def record_session(
         store.resume_session(session)
     recording = _Recording(session, preparation, schedule, store, progress, _Stored.of(store.runs(session)))
     progress.session_started(session, preparation, schedule)
-    with _ending(recording), store.working_directory() as directory, GroupGuard(setup.held) as guard:
+    is_plain = not setup.resumed and not setup.documents
+    with _ending(recording, is_plain), store.working_directory() as directory, GroupGuard(setup.held) as guard:
         place = Workplace(directory, Locator(), guard)
         recording.run_all(make_executor(preparation, place), place.locator)
     return recording.summary(SessionState.FINISHED)
@@ -82,14 +83,18 @@ def _begin(plan: RecordPlan, preparation: Preparation, store: Store, setup: Sess
 
 
 @contextlib.contextmanager
-def _ending(recording: _Recording) -> Iterator[None]:
-    """Writes down how the session ended, whatever ended it."""
+def _ending(recording: _Recording, is_plain: bool) -> Iterator[None]:
+    """Writes down how the session ended, whatever ended it.  A plain session in which nothing was run leaves nothing behind:
+    it would be the last one, and there is nothing to take up again."""
     state = SessionState.INTERRUPTED
     try:
         yield
         state = SessionState.FINISHED
     finally:
-        recording.store.finish_session(recording.session, state)
+        if is_plain and not recording.stored.runs:
+            recording.store.remove_session(recording.session)
+        else:
+            recording.store.finish_session(recording.session, state)
         recording.progress.session_ended(recording.summary(state))
 
 
