@@ -10,14 +10,14 @@ import os
 import select
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from collectors import group_guard
+from collectors.guard import GroupGuard
 from collectors.launcher import OUTPUT_TAIL_BYTES, resolve_program
+from collectors.process_times import has_running
 from profiler.errors import CaptureError
 
 GRACE_S = 2.0
@@ -92,35 +92,26 @@ def first_to_end(processes: Sequence[GroupProcess], seconds: float) -> GroupProc
 
 
 class ProcessGroups:
-    """Starts processes; a context manager that leaves none of them behind, nor does it when slotscope is killed."""
+    """Starts processes; a context manager that leaves none of them behind.  ``guard`` sees to it when slotscope is killed."""
 
-    def __init__(self) -> None:
+    def __init__(self, guard: GroupGuard) -> None:
+        self._guard = guard
         self._started: list[GroupProcess] = []
 
     def __enter__(self) -> ProcessGroups:
-        # A session of its own: the terminal's Ctrl-C reaches slotscope, which ends everything in order.
-        self._guard = subprocess.Popen(
-            [sys.executable, "-I", "-S", group_guard.__file__], stdin=subprocess.PIPE, bufsize=0, start_new_session=True
-        )
         return self
 
     def __exit__(self, *_: object) -> None:
-        try:
-            for process in reversed(self._started):
-                self.end(process)
-        finally:
-            assert self._guard.stdin is not None
-            self._guard.stdin.close()
-            self._guard.wait()
+        for process in reversed(self._started):
+            self.end(process)
 
     def start(self, command: GroupCommand) -> GroupProcess:
         """``CaptureError`` when it cannot be started."""
         program = resolve_program(command.arguments[0])
-        assert self._guard.stdin is not None
-        guard, environment = self._guard.stdin.fileno(), {**os.environ, **dict(command.environment)}
+        environment = {**os.environ, **dict(command.environment)}
 
-        def become_member() -> None:  # in the child, before anything can go wrong in the parent
-            os.write(guard, b"+%d\n" % os.getpid())
+        def become_member() -> None:
+            self._guard.watch_own_group()
             if command.cpus:
                 os.sched_setaffinity(0, command.cpus)
 
@@ -149,11 +140,9 @@ class ProcessGroups:
         self._started.remove(process)
         process.close()
         deadline = time.monotonic() + GRACE_S
-        while time.monotonic() < deadline and _has_members(process.pid):
+        while time.monotonic() < deadline and has_running(process.pid):
             time.sleep(0.005)
-        assert self._guard.stdin is not None
-        with contextlib.suppress(BrokenPipeError):
-            os.write(self._guard.stdin.fileno(), b"-%d\n" % process.pid)
+        self._guard.release(process.pid)
 
 
 def output_tail(output: Path) -> str:
@@ -172,11 +161,3 @@ def ending_text(exit_code: int, output: Path) -> str:
         how = f"killed by signal {-exit_code}"
     lines = output_tail(output).strip().splitlines()
     return f"{how}; its last line: {lines[-1][:200]}" if lines else how
-
-
-def _has_members(group: int) -> bool:
-    try:
-        os.killpg(group, 0)
-    except ProcessLookupError:
-        return False
-    return True

@@ -132,12 +132,12 @@ def _percent_decimals(interval: Interval | None) -> int:
 
 
 def agreement_line(agreement: MetricAgreement) -> str:
-    """ "epoch: the profile changed by -12.1 %, epoch by -12.3 %: they agree"."""
+    """ "epoch: the profile changed by -12.1 %, the metric by -12.3 % (geometric means): they agree"."""
     changes = [
         f"{100 * change:+.1f} %" if change is not None else "an unknown part"
         for change in (agreement.profile_change, agreement.metric_change)
     ]
-    line = f"{agreement.metric}: the profile changed by {changes[0]}, {agreement.metric} by {changes[1]}"
+    line = f"{agreement.metric}: the profile changed by {changes[0]}, the metric by {changes[1]} (geometric means)"
     if agreement.agreement is Agreement.AGREE:
         return f"{line}: they agree within what these runs can tell"
     if agreement.agreement is Agreement.DIFFER:
@@ -187,13 +187,14 @@ def control_table(control: ControlResult, limit: int, better_higher: Set[str] = 
     """The change under the condition, under the control, and their difference, which is the gain that the control does not
     explain; beyond ``limit`` rows the rest is added up; then the total and the metrics.  ``better_higher``: metrics that gain
     by rising."""
-    scale = scale_for([row.change for row in (*control.rows, control.total)], control.unit)
+    total = (control.total,) if control.total is not None else ()
+    scale = scale_for([row.change for row in (*control.rows, *total)], control.unit if total else "")
     shown, left = _within(control.rows, limit)
     lines = [_control_row(row, scale) for row in shown]
     if left:
         changes = [(row.change, row.control_change, row.difference) for row in left]
         lines.append((_others(left), *(scale.signed(sum(column)) for column in zip(*changes, strict=True)), "", "", ""))
-    lines.append(_control_row(control.total, scale))
+    lines += [_control_row(row, scale) for row in total]
     for metric in control.metrics:
         metric_scale = scale_for([metric.change, metric.control_change], metric.unit)
         verdict = _REVERSED.get(metric.verdict, metric.verdict) if metric.name in better_higher else metric.verdict

@@ -129,7 +129,7 @@ def _control(control: ControlResult) -> Json:
         "control": valid_utf8(control.control),
         "unit": valid_utf8(control.unit),
         "rows": [_control_row(row) for row in control.rows],
-        "total": _control_row(control.total),
+        "total": _control_row(control.total) if control.total is not None else None,
         "metrics": [_control_row(row) for row in control.metrics],
     }
 

@@ -113,6 +113,7 @@ def _folded(report: ExperimentReport) -> list[str]:
     blocks.append("How to repeat it:\n\n" + code_block([f"slotscope experiment run {record.plan_path or 'plan.toml'}"]))
     for condition in report.result.conditions:
         for candidate in condition.comparison.candidates:
+            blocks.append(f"#### Values of {name(condition.comparison.baseline_name)} and {name(candidate.name)}")
             blocks += value_blocks(report.comparison(condition), candidate)
     blocks += [facts for arm in report.arms if (facts := arm_facts(arm))]
     return [*blocks, "The plan:\n\n" + code_block(record.plan_text.splitlines())]

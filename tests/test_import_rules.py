@@ -38,6 +38,7 @@ LAYERS = {
     "collectors.process_times": 2,
     "collectors.process_group": 2,
     "collectors.group_guard": 2,
+    "collectors.guard": 2,
     "collectors.perf_control": 2,
     "collectors.perf_stat": 2,
     "collectors.prometheus": 2,

@@ -49,28 +49,33 @@ def against_control(treated: ArmPair, control: ArmPair, dimension: str, margin: 
     """``margin``: differences within this fraction of the treated baseline's mean total (of its own mean, for a metric) count
     as none.  The rows are those of the treated pair's comparison."""
     arms = treated.baseline, treated.candidate, control.baseline, control.candidate
-    infos = tuple(arm.infos for arm in arms)
-    tables = tuple(arm_table(arm, dimension) for arm in arms)
-    matching = match_runs(infos[0], infos[1])
-    rows = table_family((tables[0], tables[1]), matching, margin=0.0, untestable="")
-    totals = tuple(table.total[np.newaxis, :].astype(np.float64) for table in tables)
-    absolute = margin * float(totals[0].mean()) if totals[0].size else 0.0
-    by_row = _Family(
-        rows.names,
-        rows.labels,
-        treated.baseline.unit,
-        infos,
-        tuple(named_rows(table, rows.names).astype(np.float64) for table in tables),
-    )
+    rows, total = _profile_rows(arms, dimension, margin) if all(arm.infos for arm in arms) else ((), None)
     return ControlResult(
         candidate=treated.candidate.name,
         condition=treated.condition,
         control=control.condition,
         unit=treated.baseline.unit,
-        rows=_compared(by_row, absolute),
-        total=_compared(_Family((TOTAL,), (TOTAL,), treated.baseline.unit, infos, totals), 0.0)[0],
+        rows=rows,
+        total=total,
         metrics=_metric_rows(treated, control, margin),
     )
+
+
+def _profile_rows(
+    arms: tuple[ArmCosts, ...], dimension: str, margin: float
+) -> tuple[tuple[ControlRow, ...], ControlRow | None]:
+    """Of four arms as in ``_Family``; the rows, and the total, which is None without a run that all have."""
+    infos = tuple(arm.infos for arm in arms)
+    tables = tuple(arm_table(arm, dimension) for arm in arms)
+    totals = tuple(table.total[np.newaxis, :].astype(np.float64) for table in tables)
+    total = _compared(_Family((TOTAL,), (TOTAL,), arms[0].unit, infos, totals), 0.0)
+    matching = match_runs(infos[0], infos[1])
+    if not total or not matching.fewest:
+        return (), None
+    rows = table_family((tables[0], tables[1]), matching, margin=0.0, untestable="")
+    values = tuple(named_rows(table, rows.names).astype(np.float64) for table in tables)
+    by_row = _Family(rows.names, rows.labels, arms[0].unit, infos, values)
+    return _compared(by_row, margin * float(totals[0].mean())), total[0]
 
 
 def _metric_rows(treated: ArmPair, control: ArmPair, margin: float) -> tuple[ControlRow, ...]:

@@ -67,8 +67,9 @@ class RecordingLines:
             self._bar.stop()
             self._bar = None
         if summary.state != "finished":
-            kept = counted(summary.finished_rounds, "finished round")
-            self._line(f"session {summary.session} was cut short: {kept} and {counted(len(summary.runs), 'run')} are kept")
+            kept = f"{counted(summary.finished_rounds, 'finished round')} and {counted(len(summary.runs), 'run')} are kept"
+            what = f": {kept}" if summary.runs else " before a run was finished"
+            self._line(f"session {summary.session} was cut short{what}")
 
     def _place(self, scheduled: ScheduledRun) -> str:
         return "warm-up" if scheduled.is_warmup else f"round {scheduled.round + 1}/{self._rounds}"

@@ -7,39 +7,48 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from pathlib import Path
 
+from collectors.guard import GroupGuard
 from profiler.errors import CaptureError
-from profiler.experiment.executor import Executor, ProcessExecutor
+from profiler.experiment.executor import Executor, RunExecutor
 from profiler.experiment.phase_check import check_phase
 from profiler.experiment.plan import RecordPlan
 from profiler.experiment.preparation import Preparation, prepare
+from profiler.experiment.program_workload import ProgramWorkload
 from profiler.experiment.progress import FinishedRun, RecordProgress, SessionSummary
 from profiler.experiment.schedule import Schedule, ScheduledRun, make_schedule
+from profiler.experiment.workplace import Workplace
 from profiler.model.capture import Capture
 from profiler.model.run import RunMode, RunOutcome
 from profiler.store.records import SessionStart, SessionState, StoredRun
 from profiler.store.store import Store
 from symbolize.locate import Locator
 
-ExecutorFactory = Callable[[Preparation, Path, Locator], Executor]
+ExecutorFactory = Callable[[Preparation, Workplace], Executor]
 _Key = tuple[str, RunMode, int]
 
 
 @dataclass(frozen=True, slots=True)
 class SessionSetup:
     """``resumed``: the session that is taken up again, "" = a new one.  ``documents``: (name, content) of files kept beside the
-    captures, written before the first run of a new session."""
+    captures, written before the first run of a new session.  ``held``: descriptors, as of locks, that stay open until all that
+    runs have started has ended, even when slotscope is killed before."""
 
     resumed: str = ""
     documents: tuple[tuple[str, bytes], ...] = ()
+    held: tuple[int, ...] = ()
+
+
+def program_executor(preparation: Preparation, place: Workplace) -> Executor:
+    """Runs the plan's commands."""
+    return RunExecutor(preparation, place, ProgramWorkload(preparation.plan, place))
 
 
 def record_session(
     plan: RecordPlan,
     store: Store,
     progress: RecordProgress,
-    make_executor: ExecutorFactory = ProcessExecutor,
+    make_executor: ExecutorFactory = program_executor,
     setup: SessionSetup = SessionSetup(),
 ) -> SessionSummary:
     """Carries the plan out: warm-up runs, then round by round; every run is in the store before the next one begins.
@@ -58,9 +67,10 @@ def record_session(
         store.resume_session(session)
     recording = _Recording(session, preparation, schedule, store, progress, _Stored.of(store.runs(session)))
     progress.session_started(session, preparation, schedule)
-    with _ending(recording), store.working_directory() as directory:
-        locator = Locator()
-        recording.run_all(make_executor(preparation, directory, locator), locator)
+    is_plain = not setup.resumed and not setup.documents
+    with _ending(recording, is_plain), store.working_directory() as directory, GroupGuard(setup.held) as guard:
+        place = Workplace(directory, Locator(), guard)
+        recording.run_all(make_executor(preparation, place), place.locator)
     return recording.summary(SessionState.FINISHED)
 
 
@@ -73,14 +83,18 @@ def _begin(plan: RecordPlan, preparation: Preparation, store: Store, setup: Sess
 
 
 @contextlib.contextmanager
-def _ending(recording: _Recording) -> Iterator[None]:
-    """Writes down how the session ended, whatever ended it."""
+def _ending(recording: _Recording, is_plain: bool) -> Iterator[None]:
+    """Writes down how the session ended, whatever ended it.  A plain session in which nothing was run leaves nothing behind:
+    it would be the last one, and there is nothing to take up again."""
     state = SessionState.INTERRUPTED
     try:
         yield
         state = SessionState.FINISHED
     finally:
-        recording.store.finish_session(recording.session, state)
+        if is_plain and not recording.stored.runs:
+            recording.store.remove_session(recording.session)
+        else:
+            recording.store.finish_session(recording.session, state)
         recording.progress.session_ended(recording.summary(state))
 
 

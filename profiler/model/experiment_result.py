@@ -97,14 +97,15 @@ class ControlRow:
 @dataclass(frozen=True, slots=True)
 class ControlResult:
     """One candidate under one condition, held against the control condition.  ``rows`` in the order of the condition's table;
-    ``total`` and each of ``metrics`` are families of their own."""
+    ``total`` and each of ``metrics`` are families of their own.  ``total``: None, and no ``rows``, where an arm has no profile.
+    """
 
     candidate: str
     condition: str
     control: str
     unit: str
     rows: tuple[ControlRow, ...]
-    total: ControlRow
+    total: ControlRow | None
     metrics: tuple[ControlRow, ...]
 
 

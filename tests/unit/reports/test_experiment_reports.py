@@ -157,7 +157,8 @@ def test_shares_add_up_and_the_rest_is_summed() -> None:
 def test_agreement_is_told_with_what_it_means() -> None:
     agreed = MetricAgreement("epoch", -0.121, -0.123, 0.002, Interval(-0.01, 0.02), Agreement.AGREE)
     assert agreement_line(agreed) == (
-        "epoch: the profile changed by -12.1 %, epoch by -12.3 %: they agree within what these runs can tell"
+        "epoch: the profile changed by -12.1 %, the metric by -12.3 % (geometric means): "
+        "they agree within what these runs can tell"
     )
     differing = replace(
         agreed, agreement=Agreement.DIFFER, difference_interval=Interval(0.05, 0.07), meaning="epoch fell further"

@@ -14,6 +14,7 @@ from profiler.experiment.preparation import Preparation, PreparedArm
 from profiler.experiment.progress import FinishedRun, SessionSummary
 from profiler.experiment.runner import SessionSetup, record_session
 from profiler.experiment.schedule import Schedule, ScheduledRun, make_schedule
+from profiler.experiment.workplace import Workplace
 from profiler.model.capture import Capture
 from profiler.model.run import RunMode
 from profiler.store.records import SessionState
@@ -78,8 +79,8 @@ class Stage:
     executors: list[FakeExecutor]
 
     def record(self, plan: RecordPlan, script: Script = lambda *_: "", setup: SessionSetup = NEW_SESSION) -> SessionSummary:
-        def make(preparation: Preparation, directory: Path, _: object) -> FakeExecutor:
-            self.executors.append(FakeExecutor(script, directory))
+        def make(preparation: Preparation, place: Workplace) -> FakeExecutor:
+            self.executors.append(FakeExecutor(script, place.directory))
             return self.executors[-1]
 
         return record_session(plan, self.store, self.notes, make, setup)
