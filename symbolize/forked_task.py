@@ -7,6 +7,7 @@ there is no answer, and the work is to be done here.
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import signal
 import threading
@@ -69,6 +70,7 @@ def _fork() -> int:
 def _answer(work: Callable[[], bytes], writing: int) -> None:
     """The copy's whole life: it never returns, runs none of the handlers of this process and writes nothing else."""
     status = 1
+    gc.disable()  # looking at all objects would copy the pages that they are in
     with contextlib.suppress(BaseException):
         data = memoryview(work())
         while data:

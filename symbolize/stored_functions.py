@@ -14,6 +14,8 @@ from profiler.model.symbols import Function, NameSource
 TEXTS = 4
 _LINKAGE_NAME = 1
 _SOURCES = tuple(NameSource)
+# An unresolved name is never demangled.
+SOURCES_OF_LINKAGE_NAMES = (NameSource.LINKAGE_NAME, NameSource.SYMBOL_TABLE)
 
 
 class StoredFunctions:
@@ -38,6 +40,14 @@ class StoredFunctions:
             return Function(whole[name:linkage], linkage_name, whole[key:trait_key], whole[trait_key:end], source)
         part = self._part
         return Function(part(name, linkage), linkage_name, part(key, trait_key), part(trait_key, end), source)
+
+    def find_similar(self, linkage_name: str) -> Function | None:
+        """One of that linkage name, whatever its source: all but the source is equal in them."""
+        for source in SOURCES_OF_LINKAGE_NAMES:
+            found = self.find(linkage_name, source)
+            if found is not None:
+                return found
+        return None
 
     def holds(self, function: Function) -> bool:
         return function.linkage_name in self._rows[function.name_source]

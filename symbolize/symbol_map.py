@@ -69,10 +69,17 @@ class FunctionMemo:
             found = stored.find(linkage_name, source)
             if found is not None:
                 return found
-        named = self._named.get(linkage_name)
+        named = self._similar(linkage_name)
         if named is None:
             named = self._named[linkage_name] = _maker()(linkage_name, source)
         return Function(named.name, linkage_name, named.key, named.trait_key, source)
+
+    def _similar(self, linkage_name: str) -> Function | None:
+        """The function of the same linkage name and another source."""
+        named = self._named.get(linkage_name)
+        for stored in self._stored:
+            named = named or stored.find_similar(linkage_name)
+        return named
 
 
 @cache

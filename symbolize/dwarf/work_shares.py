@@ -13,7 +13,7 @@ NS_PER_ADDRESS = 25_000
 # A further process and putting its answers to the others take about 20 ms.
 SMALLEST_SHARE_NS = 50_000_000
 # Who divides also puts together.
-FIRST_SHARE = 0.9
+FIRST_SHARE = 1.0
 
 
 def divide(known: SourceMap, unit_bytes: Int64Column, addresses: UInt64Column, most: int) -> list[UInt64Column]:
