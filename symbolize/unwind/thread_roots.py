@@ -69,8 +69,8 @@ def thread_root_functions(image: ElfImage, function_starts: Callable[[], Int64Co
 
     ``function_starts`` gives the link addresses of all functions, ascending; it is asked only where a function is named.
     """
-    named = _exported(image, _CALLS_THE_CALLER_OF_MAIN + _STARTS_THREADS)
-    if image.machine != EM_X86_64 or not named:
+    named = _exported(image, _CALLS_THE_CALLER_OF_MAIN + _STARTS_THREADS) if image.machine == EM_X86_64 else {}
+    if not named:
         return np.zeros(0, np.int64)
     code = _Code(image, function_starts())
     roots: set[int] = set()
@@ -91,6 +91,8 @@ def _exported(image: ElfImage, prefixes: tuple[bytes, ...]) -> dict[bytes, list[
     text, found = bytes(strings), {}
     for prefix in prefixes:
         names = [match.start() + 1 for match in re.finditer(re.escape(b"\0" + prefix), text)]
+        if not names:
+            continue
         is_named = np.isin(records["st_name"], names) & (records["st_shndx"] != _SHN_UNDEF)
         if is_named.any():
             found[prefix] = distinct(records["st_value"][is_named]).tolist()
