@@ -12,7 +12,6 @@ from symbolize.elf.call_frame_index import CallFrameIndex, call_frame_indexes
 from symbolize.elf.call_frame_program import CFA_BY_EXPRESSION, CfaRule, FrameProgram, RuleKind
 from symbolize.elf.image import ElfImage
 from symbolize.elf.layout import EM_X86_64
-from symbolize.unwind.batch_compiler import compile_batch
 from symbolize.unwind.page_table import PAGE_BYTES
 from symbolize.unwind.registers import RIP, RSP
 from symbolize.unwind.rule_rows import NO_RULES, RuleRow, RuleRows
@@ -141,6 +140,8 @@ class DsoRules:
         missing = sorted(row for row in candidates if (number, row) not in self._compiled)
         if len(missing) < _MANY_FDES:
             return
+        from symbolize.unwind.batch_compiler import compile_batch
+
         index = self._indexes[number]
         rows = compile_batch(index.section, self._programs[number], index.offsets[np.array(missing)])
         patterns = [self._rows.intern(RuleRow(cfa, tuple(sorted(rules.items())), False, RIP)) for cfa, rules in rows.patterns]
