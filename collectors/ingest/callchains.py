@@ -27,6 +27,8 @@ _ADDRESS_LIMIT = np.uint64(1 << 48)
 _KERNEL_START = np.uint64(2**64 - 2**48)
 # Spaces per generation of the address table: as many as fit beside an address in one key, the kernel half left aside.
 _GENERATION_BITS = 15
+# So many words between chains for each in one, such as stack dumps, are not worth being looked through.
+_SPARSE = 4
 _USER_DEFERRED = np.uint64(spec.PERF_CONTEXT_USER_DEFERRED)
 _GUEST_MARKERS = np.array([spec.PERF_CONTEXT_GUEST, spec.PERF_CONTEXT_GUEST_KERNEL, spec.PERF_CONTEXT_GUEST_USER], np.uint64)
 
@@ -92,8 +94,13 @@ def _markers(words: UInt64Column, first: Int64Column, end: Int64Column) -> tuple
     such words too."""
     if not len(first):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    low = int(first[0])
-    large = np.flatnonzero(words[low : int(end[-1])] >= _MARKER) + low
+    low, high = int(first[0]), int(end[-1])
+    lengths = end - first
+    if high - low > _SPARSE * int(lengths.sum()):
+        positions, start = row_positions(first, lengths)
+        found = np.flatnonzero(words[positions] >= _MARKER)
+        return positions[found], np.searchsorted(start, found, "right") - 1
+    large = np.flatnonzero(words[low:high] >= _MARKER) + low
     chain = np.searchsorted(first, large, "right") - 1
     is_inside = large < end[chain]
     return (large, chain) if is_inside.all() else (large[is_inside], chain[is_inside])

@@ -10,8 +10,9 @@ from profiler.errors import FormatError
 from profiler.model.arrays import BoolColumn, Int64Column, UInt64Column
 from symbolize.elf.image import ElfImage
 from symbolize.elf.layout import SHT_DYNSYM, SHT_SYMTAB
-from symbolize.elf.symbol_records import SymbolRecords, symbol_records
+from symbolize.elf.symbol_records import string_at, symbol_records
 from symbolize.unwind.dso_rules import DsoRules
+from symbolize.unwind.name_beginnings import LONGEST, rows_beginning
 from symbolize.unwind.thread_roots import thread_root_functions
 
 # Functions that nothing calls, and the two of glibc from which the program's and a thread's first function are called: the
@@ -32,6 +33,7 @@ THREAD_ENTRY_FUNCTIONS = frozenset(
         "__libc_start_main_impl",
     }
 )
+_BEGINNINGS = sorted({f"{name}\0".encode()[:LONGEST] for name in THREAD_ENTRY_FUNCTIONS})
 # The dynamic loader's entry code is assembler without call frame information, 70 bytes in glibc 2.36.
 _ENTRY_CODE_BYTES = 256
 _SHN_UNDEF = 0
@@ -124,7 +126,9 @@ def _named_entries(image: ElfImage) -> _NamedEntries:
                 records, strings = symbol_records(image, section)
             except FormatError:
                 continue
-            named = _with_names(records, _name_offsets(strings))
+            candidates = rows_beginning(records, strings, _BEGINNINGS).tolist()
+            names = {row: string_at(strings, int(records["st_name"][row])) for row in candidates}
+            named = records[[row for row, name in names.items() if name in THREAD_ENTRY_FUNCTIONS]]
             is_any |= bool(len(named))
             named = named[named["st_shndx"] != _SHN_UNDEF]
             start, size = named["st_value"].astype(np.uint64), named["st_size"].astype(np.uint64)
@@ -132,23 +136,3 @@ def _named_entries(image: ElfImage) -> _NamedEntries:
             ends.append(np.where(size == 0, _LAST_ADDRESS, start + np.minimum(size, ~start)))
     are_all = not is_any or ".gnu_debugdata" not in image.sections
     return _NamedEntries(np.concatenate(starts), np.concatenate(ends), are_all)
-
-
-def _with_names(records: SymbolRecords, name_offsets: list[int]) -> SymbolRecords:
-    """The records whose name begins at one of these places."""
-    if not name_offsets:
-        return records[:0]
-    return records[np.isin(records["st_name"], name_offsets)]
-
-
-def _name_offsets(strings: memoryview) -> list[int]:
-    """Where names of entries stand in a string table; one may be the end of another."""
-    text = bytes(strings)
-    offsets = []
-    for name in THREAD_ENTRY_FUNCTIONS:
-        wanted = name.encode() + b"\0"
-        at = text.find(wanted)
-        while at >= 0:
-            offsets.append(at)
-            at = text.find(wanted, at + 1)
-    return offsets
