@@ -130,6 +130,8 @@ def test_builds_and_what_they_cost() -> None:
         ("vecmap", "VecMap", "", "", "", "", "2,000.0 ms"),
         ("lockfree", "no locks", "", "", "", "", ""),
     )
+    earlier = VariantFacts("base", build=BuildCost(("cargo",), 40 * MS, 1, 1, "none: an earlier build was there"))
+    assert variant_table(record(variants=(earlier,))).rows[0][1] == "40.0 ms (incremental)"
     assert [bytes_text(size) for size in (0, 12, 1500, 2_500_000)] == ["", "12 B", "1.5 kB", "2.5 MB"]
 
 
