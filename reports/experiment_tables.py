@@ -52,7 +52,7 @@ def _variant_row(variant: VariantFacts, baseline: str) -> tuple[str, ...]:
         note,
         variant.revision,
         bytes_text(variant.size_bytes),
-        _duration(build.wall_ns) if build else "",
+        f"{_duration(build.wall_ns)}{' (incremental)' if build.edit else ''}" if build else "",
         _duration(build.cpu_ns) if build else "",
         bytes_text(build.peak_bytes) if build else "",
         _duration(rebuild.wall_ns) if rebuild else "",

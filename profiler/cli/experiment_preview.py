@@ -28,9 +28,10 @@ def preview(plan: ExperimentPlan, context: CliContext) -> str:
         return _targets_preview(plan, context)
     labels = arm_labels(plan)
     schedule = make_schedule(len(labels), plan.runs, plan.warmup, plan.profile, plan.seed)
+    warmups = f", {len(schedule.warmups)} of them to warm up" if schedule.warmups else ""
     lines = [
         f"{plan.name}: {counted(len(labels), 'arm')}, {counted(len(schedule.rounds), 'round')}, "
-        f"{counted(len(schedule), 'run')} in all, seed {plan.seed}"
+        f"{counted(len(schedule), 'run')} in all{warmups}, seed {plan.seed}"
     ]
     if schedule.warmups:
         lines.append(f"warm-up: {', '.join(labels[run.arm] for run in schedule.warmups)}")
@@ -86,13 +87,13 @@ def _earlier(plan: ExperimentPlan, context: CliContext) -> tuple[Store | None, S
 
 
 def _duration_line(store: Store, earlier: StoredExperiment, runs: int) -> str:
-    from reports.quantities import scale_for
+    from profiler.cli.record_progress import rough_duration
 
     walls = [run.summary.wall_ns for run in store.runs(earlier.session.name) if not run.summary.failure]
     if not walls:
         return f"session {earlier.session.name} has no finished run: how long it takes is not known"
     total = runs * statistics.fmean(walls)
-    return f"about {scale_for([total], 'ns').quantity(total)} in the programs alone, as in session {earlier.session.name}"
+    return f"{rough_duration(total / 1e9)} in the programs alone, as in session {earlier.session.name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +124,8 @@ def _visible_lines(plan: ExperimentPlan, store: Store, earlier: StoredExperiment
             table = power_per_unit(power_table(arms[0], arms[1], "category", plan.margin, (replicates.count,)), plan.per)
         except AnalysisError as error:
             return [f"what {what} could show is not known: {error}"]
-    lines = [f"smallest changes that {what} per arm would show, with the noise of session {earlier.session.name}:"]
+    of_arms = f"the noise of {arms[0].name} and {arms[1].name} in session {earlier.session.name}"
+    lines = [f"smallest changes that {what} per arm would show, with {of_arms}:"]
     scale = scale_for([row.mean for row in table.profile], table.unit)
     lines += [_visible_line(row, scale) for row in table.profile]
     return lines + [_visible_line(row, scale_for([row.mean], row.unit)) for row in table.metrics]

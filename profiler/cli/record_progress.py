@@ -58,7 +58,7 @@ class RecordingLines:
             parts.append(f"FAILED, left out: {printable(outcome.failure)}")
         eta = time_left_s(self._clock() - self._started_s, self._done, self._steps)
         if eta is not None and self._bar is None:
-            parts.append(f"({_left(eta)} left)")
+            parts.append(f"({rough_duration(eta)} left)")
         self._line("  ".join(parts))
         self._update_bar("")
 
@@ -95,7 +95,7 @@ class RecordingLines:
         if self._bar is None or self._task is None:
             return
         eta = time_left_s(self._clock() - self._started_s, self._done, self._steps)
-        left = "" if eta is None else f"{_left(eta)} left"
+        left = "" if eta is None else f"{rough_duration(eta)} left"
         self._bar.update(self._task, completed=self._done, description=description, left=left, refresh=True)
 
 
@@ -104,7 +104,8 @@ def time_left_s(elapsed_s: float, done: int, steps: int) -> float | None:
     return elapsed_s / done * (steps - done) if 0 < done < steps else None
 
 
-def _left(seconds: float) -> str:
+def rough_duration(seconds: float) -> str:
+    """As long as nobody counts on it: "about 12 s", "about 3 min"."""
     if seconds < 90:
         return f"about {max(1, round(seconds))} s"
     return f"about {round(seconds / 60)} min" if seconds < 5400 else f"about {seconds / 3600:.1f} h"

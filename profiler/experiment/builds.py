@@ -18,6 +18,8 @@ from profiler.experiment.placeholders import replaced
 from profiler.model.experiment import BuildCost, SectionSize, VariantFacts
 from symbolize.elf.image import parse_image
 
+# In place of an edit, for the first build of a session that finds what an earlier session built.
+EARLIER_BUILD = "none: an earlier build was there"
 _SHOWN_SECTIONS = 8
 
 
@@ -113,7 +115,10 @@ class _VariantBuild:
     def _costs(self) -> tuple[BuildCost, BuildCost | None]:
         variant, progress = self.variant, self.place.progress
         progress(f"{variant.name}: building")
+        is_incremental = any(Path(self.values["build_dir"]).iterdir())
         build = self._timed(variant.build, "build")
+        if is_incremental:
+            build = replace(build, edit=EARLIER_BUILD)
         rebuild: BuildCost | None = None
         if variant.rebuild is not None:
             progress(f"{variant.name}: building again after an edit")

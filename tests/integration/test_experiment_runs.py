@@ -181,6 +181,27 @@ def test_ladder_control_and_baseline_again(directory: Path) -> None:
     assert ladder["largest"].partition("@")[0] == "second"
     assert ladder["steps"][1]["to_previous"]["delta"] == pytest.approx(mean("second", "on") - mean("first", "on"), abs=1)
 
+    def checked(limit: str) -> tuple[int, str]:
+        """Exit code and what is said of the limit; a slow machine tells its progress, too."""
+        done = slotscope(directory, "experiment", "show", "--fail-on", limit)
+        return done.returncode, "\n".join(line for line in done.stderr.splitlines() if line.startswith("slotscope: "))
+
+    assert checked("burned:5") == checked("metric:burned:5") == (0, "")
+    code, told = checked("5")
+    assert code == 2
+    way_out = "(a time or metric can be named, such as burned:5): not checked"
+    assert told.splitlines()[0] == f"slotscope: --fail-on total: base-again@on has no profile {way_out}"
+    code, told = checked("burnd:5")
+    assert code == 2
+    assert "no row or metric 'burnd' in this comparison; nearest: burned" in told
+    # The other way round: of what is better when it is more, these builds have lost 10 and 50 %.
+    (directory / "plan.toml").write_text(LADDER.replace("ladder", "less") + 'direction = "higher"\n')
+    assert slotscope(directory, "experiment", "run", "plan.toml").returncode == 0
+    code, told = checked("burned:5")
+    assert code == 3
+    assert [line.partition(":")[2].partition(":")[0] for line in told.splitlines()] == [" first@on", " second@on"]
+    assert "second@on: burned fell by at least 4" in told or "second@on: burned fell by at least 5" in told
+
 
 # Its second run exits with 3, its third one starts a helper and hangs, each time once.
 UNRELIABLE = """#!/bin/sh

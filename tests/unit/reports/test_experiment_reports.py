@@ -50,6 +50,7 @@ from reports.experiment_tables import (
 from reports.experiment_wording import condition_title, headline
 from reports.json_experiment import render_experiment_json, render_power_json
 from reports.markdown_experiment import render_experiment_markdown, render_power_markdown
+from reports.markdown_text import LEFT_OUT
 from reports.plots.experiment_plots import experiment_plots
 from reports.quantities import Scale
 from reports.redact import redacted
@@ -129,6 +130,8 @@ def test_builds_and_what_they_cost() -> None:
         ("vecmap", "VecMap", "", "", "", "", "2,000.0 ms"),
         ("lockfree", "no locks", "", "", "", "", ""),
     )
+    earlier = VariantFacts("base", build=BuildCost(("cargo",), 40 * MS, 1, 1, "none: an earlier build was there"))
+    assert variant_table(record(variants=(earlier,))).rows[0][1] == "40.0 ms (incremental)"
     assert [bytes_text(size) for size in (0, 12, 1500, 2_500_000)] == ["", "12 B", "1.5 kB", "2.5 MB"]
 
 
@@ -313,3 +316,31 @@ def test_composed_rows_beyond_the_limit_are_counted() -> None:
     assert [line[0] for line in table.rows] == ["r", "r", "r", "other (2)", "r"]
     assert set(table.rows[3][1:]) == {""}
     assert table.rows[0][-1] == "lower *", "what is counted need not be time"
+
+
+def of_200_rows(name: str, place: int) -> ArmCosts:
+    rows = range(200)
+    return arm(name, {f"a::function_{row}": [(1000 + (7 * row * run * place) % 31) * MS for run in range(30)] for row in rows})
+
+
+@pytest.mark.parametrize(("arms", "plan_lines"), [(2, 10), (4, 10), (4, 20_000), (12, 10)])
+def test_markdown_of_two_hundred_rows_and_many_runs_is_short_enough(arms: int, plan_lines: int) -> None:
+    """30 runs of 200 rows in every arm: 8 rows a table, the others summed up, and what is cut off is said to be."""
+    names = ["base", *(f"variant-{number}" for number in range(1, arms))]
+    made = [of_200_rows(name, place + 1) for place, name in enumerate(names)]
+    comparison = compare_arms(made[0], made[1:], CompareOptions())
+    gains = tuple(gain_attribution(made[0], candidate, "category") for candidate in made[1:])
+    plan = "".join(f"# line {number} of a long plan\n" for number in range(plan_lines))
+    facts = record(variants=tuple(VariantFacts(name) for name in names), conditions=(), plan_text=plan)
+    result = ExperimentResult("s1", "2026-03-01T10:00:00+00:00", facts, (ConditionResult("", comparison, gains, None),))
+    page = render_experiment_markdown(ExperimentReport(result, tuple(made), 8))
+    assert len(page) <= 60_000
+    assert page.count("<details>") == page.count("</details>") <= 1
+    assert page.count("\n```") % 2 == 0, "every block of code that is begun is ended"
+    assert LEFT_OUT in page
+    tables = [block for block in page.split("\n\n") if block.startswith("| category |")]
+    assert len(tables) in (arms - 1, page.count("### variant-"), page.count("### variant-") - 1)
+    for cells in tables:
+        assert 4 <= cells.count("function") <= 8
+        assert cells.count("| other rows (") == 1
+    assert page.splitlines()[2 : 2 + arms - 1] == [line for line in page.splitlines() if line.startswith("- **variant-")]

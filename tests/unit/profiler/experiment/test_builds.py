@@ -12,7 +12,7 @@ import pytest
 
 from profiler.errors import CaptureError
 from profiler.experiment.arms import arm_labels, experiment_arms
-from profiler.experiment.builds import BuildPlace, BuiltVariant, build_variants, described_revision
+from profiler.experiment.builds import EARLIER_BUILD, BuildPlace, BuiltVariant, build_variants, described_revision
 from profiler.experiment.experiment_plan import ExperimentPlan
 from profiler.experiment.plan_file import parse_plan
 
@@ -87,8 +87,12 @@ def test_what_a_build_left_that_was_cut_short_is_no_binary(tmp_path: Path) -> No
     (tmp_path / "builds/v/unfinished").touch()
     (one,) = built(tmp_path, once)
     assert (one.binary, binary.read_text()) == (str(binary), "whole")
+    assert one.facts.build is not None
+    assert one.facts.build.edit == "", "the time of a full build"
     binary.write_text("of an earlier run")
-    built(tmp_path, once)
+    (one,) = built(tmp_path, once)
+    assert one.facts.build is not None
+    assert one.facts.build.edit == EARLIER_BUILD
     assert binary.read_text() == "of an earlier run", "what was finished is gone on from"
     with pytest.raises(CaptureError, match="ended with 1"):
         built(tmp_path, variant("exit 1"))
