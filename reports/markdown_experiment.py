@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from profiler.model.experiment_result import ConditionResult, PowerTable
+from profiler.model.experiment_result import ConditionResult, ExperimentPower
 from reports.arm_lines import quality_line, warning_line
 from reports.comparison_report import comparison_scale
 from reports.experiment_report import ExperimentReport
@@ -15,6 +15,7 @@ from reports.experiment_tables import (
     control_table,
     gain_table,
     ladder_table,
+    power_overview_table,
     power_text_table,
     variant_table,
 )
@@ -25,6 +26,7 @@ from reports.experiment_wording import (
     headline,
     power_advice,
     power_line,
+    power_title,
     quantity_of,
 )
 from reports.markdown import arm_facts, candidate_blocks, value_blocks
@@ -44,9 +46,15 @@ def render_experiment_markdown(report: ExperimentReport) -> str:
     return "\n\n".join([*shown, *folded]) + "\n"
 
 
-def render_power_markdown(power: PowerTable, limit: int) -> str:
-    """What more runs could show."""
-    blocks = [text(power_line(power)), _table(power_text_table(power, limit)), _list(map(text, power_advice(power)))]
+def render_power_markdown(power: ExperimentPower, limit: int) -> str:
+    """What more runs could show: an overview of all comparisons where there are several, then each of them."""
+    blocks = [text(power_line(power))]
+    is_one = len(power.tables) == 1
+    blocks += [] if is_one else [_table(power_overview_table(power))]
+    for found in power.tables:
+        blocks += [] if is_one else [f"### {text(power_title(found))}"]
+        blocks += [_table(power_text_table(found, limit)), _list(map(text, power_advice(found)))]
+    blocks.append(_list(f"not known: {text(line)}" for line in power.unknown))
     return "\n\n".join(block for block in blocks if block) + "\n"
 
 

@@ -33,6 +33,7 @@ from profiler.model.experiment_result import (
     ComposedComparison,
     ComposedRow,
     ConditionResult,
+    ExperimentPower,
     ExperimentResult,
     MetricAgreement,
 )
@@ -242,10 +243,11 @@ def test_json_rows_of_few_runs_have_no_permutation_p() -> None:
 
 def test_power_in_every_format() -> None:
     table = power_table(costs("base", BASE), costs("cand", CAND), "category", 0.01, (4, 16))
-    assert json.loads(render_power_json(table))["runs"] == [4, 16]
+    power = ExperimentPower("s1", "epoch", (table,))
+    assert json.loads(render_power_json(power))["comparisons"][0]["runs"] == [4, 16]
     assert [row[0] for row in power_text_table(table, 0).rows][:3] == ["hash", "tree", "total"]
-    assert "| hash |" in render_power_markdown(table, 8)
-    assert "4 runs" in render_power(table, 8, TerminalStyle(100))
+    assert "| hash |" in render_power_markdown(power, 8)
+    assert "4 runs" in render_power(power, 8, TerminalStyle(100))
 
 
 def test_markdown_is_safe_and_within_its_limit() -> None:
