@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
 
 import pytest
 from scipy import stats as scipy_stats
@@ -41,7 +45,7 @@ def in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 def experiment(
     profiled: bool,
     per: float = 1.0,
-    counts: tuple[tuple[int, ...], ...] = (BASE, CAND),
+    counts: Sequence[tuple[float, ...]] = (BASE, CAND),
     primary: str = "epoch",
     direction: Direction = Direction.LOWER,
     conditions: tuple[ConditionFacts, ...] = (),
@@ -76,12 +80,12 @@ def experiment(
             metric = Metric("epoch", 2.0 * SAMPLE_NS * of_runs[number], "ns")
             store.add(small_capture({}, replace(plain, outcome=replace(plain.outcome, metrics=(metric,)))))
             if profiled:
-                store.add(small_capture({"main/sha": of_runs[number]}, small_info(label, number, session=session)))
+                store.add(small_capture({"main/sha": int(of_runs[number])}, small_info(label, number, session=session)))
         store.finish_round(session, number)
     store.finish_session(session)
 
 
-def in_condition(place: int, of_runs: tuple[int, ...], of_baseline: tuple[int, ...]) -> tuple[int, ...]:
+def in_condition(place: int, of_runs: tuple[float, ...], of_baseline: tuple[float, ...]) -> tuple[float, ...]:
     """Under all but the first condition without the change, and every second run of a candidate takes 1 sample more."""
     if not place:
         return of_runs
@@ -276,22 +280,24 @@ def test_plots_without_a_profile_have_no_waterfall(capsys: pytest.CaptureFixture
 
 # Published means of four and four nodes, in ms.
 NODES = {"base": (8.997, 9.026, 9.036, 9.018), "cand": (8.791, 8.822, 8.855, 8.875)}
+# Published runs of two builds, in ms.
+ARMS = {"base": (858.7, 864.0, 867.8, 871.0, 875.0), "cand": (876.9, 880.0, 885.2, 891.0, 897.9)}
 
 
-def devnet() -> None:
-    """Four processes of each build, watched for two windows, in which they are a little above and below their mean."""
+def devnet(nodes: Mapping[str, tuple[float, ...]] = NODES) -> None:
+    """Processes of each build, watched for two windows, in which they are a little above and below their mean."""
     store = open_store(Path(".slotscope"), create=True)
     session = store.begin_session(SessionStart("2026-03-01T10:00:00+00:00", "h", (), 1, has_rounds=True))
     metrics = (MetricFacts("slot", Direction.LOWER, "prometheus"),)
-    variants = tuple(map(VariantFacts, NODES))
+    variants = tuple(map(VariantFacts, nodes))
     record = ExperimentRecord("devnet", Design.PARALLEL, 2, 1, "base", (), variants, metrics=metrics, primary="slot")
     store.put_document(session, DOCUMENT, encode_record(record))
     for window, off in enumerate((0.01, -0.01)):
         for place, (variant, node, mean) in enumerate(
-            (variant, f"{variant[0]}{node}", mean) for variant, means in NODES.items() for node, mean in enumerate(means)
+            (variant, f"{variant[0]}{node}", mean) for variant, means in nodes.items() for node, mean in enumerate(means)
         ):
             info = small_info(variant, window, RunMode.PLAIN, session=session)
-            identity = replace(info.identity, instance=node, position=8 * window + place)
+            identity = replace(info.identity, instance=node, position=window * sum(map(len, nodes.values())) + place)
             outcome = RunOutcome(metrics=(Metric("slot", (mean + off) * SAMPLE_NS, "ns"),))
             store.add(small_capture({}, replace(info, identity=identity, outcome=outcome)))
         store.finish_round(session, window)
@@ -338,3 +344,67 @@ def test_processes_and_their_values_are_shown(capsys: pytest.CaptureFixture[str]
     (slot,) = document["conditions"][0]["candidates"][0]["metrics"]
     assert slot["instances"] == {"baseline": ["b0", "b1", "b2", "b3"], "candidate": ["c0", "c1", "c2", "c3"]}
     assert slot["values"]["baseline"] == pytest.approx([mean * SAMPLE_NS for mean in NODES["base"]])
+
+
+def shown_row(capsys: pytest.CaptureFixture[str], name: str) -> dict[str, Any]:
+    """The metric of the only candidate, as `experiment show` gives it."""
+    code, out, _ = slotscope(capsys, "experiment", "show", "--format", "json")
+    assert code == 0
+    (candidate,) = json.loads(out)["conditions"][0]["candidates"]
+    return next(row for row in candidate["metrics"] if row["name"] == name)
+
+
+def splits_as_extreme(first: Sequence[float], second: Sequence[float]) -> float:
+    """Part of all splits of the pooled values, into as many as ``second`` and the rest, that are at least as far apart."""
+    pooled = [*first, *second]
+
+    def apart(chosen: Sequence[float]) -> float:
+        rest = (sum(pooled) - sum(chosen)) / len(first)
+        return abs(sum(chosen) / len(second) - rest)
+
+    splits = [apart(chosen) for chosen in combinations(pooled, len(second))]
+    return sum(distance >= apart(second) - 1e-9 for distance in splits) / len(splits)
+
+
+def test_published_runs_without_overlap_differ(capsys: pytest.CaptureFixture[str]) -> None:
+    """Of one round each: every run of the second build took 16 to 23 ms more."""
+    experiment(profiled=False, counts=[tuple(value / 2 for value in values) for values in ARMS.values()])
+    row = shown_row(capsys, "epoch")
+    differences = [18.2, 16.0, 17.4, 20.0, 22.9]
+    assert row["delta"] == pytest.approx(18.9 * SAMPLE_NS)
+    assert row["relative"] == pytest.approx(18.9 / 867.3)
+    assert row["sigma"] == pytest.approx(18.9 / (stdev(differences) / 5**0.5))
+    assert row["p"] == pytest.approx(scipy_stats.ttest_1samp(differences, 0).pvalue)
+    assert (row["verdict"], row["no_overlap"]) == ("slower", True)
+    text = " ".join(slotscope(capsys, "experiment", "show")[1].split())
+    assert "cand: epoch +18.9 ms [+15.6, +22.2], +2.18 %, p <0.0001: slower" in text
+
+
+def test_published_processes_without_overlap_differ(capsys: pytest.CaptureFixture[str]) -> None:
+    """The same values of five processes each, which are no pairs."""
+    devnet(ARMS)
+    row = shown_row(capsys, "slot")
+    base, cand = ARMS["base"], ARMS["cand"]
+    assert row["delta"] == pytest.approx(18.9 * SAMPLE_NS)
+    assert row["sigma"] == pytest.approx(18.9 / ((stdev(base) ** 2 + stdev(cand) ** 2) / 5) ** 0.5)
+    assert row["p"] == pytest.approx(scipy_stats.ttest_ind(cand, base, equal_var=False).pvalue)
+    assert row["permutation_p"] == pytest.approx(splits_as_extreme(base, cand))
+    assert row["permutation_p"] == pytest.approx(2 / 252), "only the split that was made, and its mirror image"
+    assert (row["verdict"], row["no_overlap"]) == ("slower", True)
+    assert "inside noise" not in slotscope(capsys, "experiment", "show")[1]
+
+
+def test_published_means_of_four_nodes_each(capsys: pytest.CaptureFixture[str]) -> None:
+    """-2.03 %, every node of one build beyond every node of the other, about 9 standard errors."""
+    devnet()
+    row = shown_row(capsys, "slot")
+    base, cand = NODES["base"], NODES["cand"]
+    assert row["relative"] == pytest.approx(fmean(cand) / fmean(base) - 1)
+    assert row["relative"] == pytest.approx(-0.0203, abs=5e-5)
+    error = ((stdev(base) ** 2 + stdev(cand) ** 2) / 4) ** 0.5
+    assert row["sigma"] == pytest.approx((fmean(base) - fmean(cand)) / error)
+    assert round(row["sigma"]) == 9
+    assert row["permutation_p"] == pytest.approx(2 / 70)
+    assert (row["verdict"], row["no_overlap"]) == ("faster", True)
+    text = " ".join(slotscope(capsys, "experiment", "show")[1].split())
+    assert "cand: slot -184 µs [-239, -128], -2.03 %, p = 0.0007: faster" in text
