@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from profiler.model.experiment_result import ConditionResult, PowerTable
+from profiler.model.experiment_result import ConditionResult, ExperimentPower
 from reports import experiment_tables as tables
 from reports import experiment_wording as words
 from reports.arm_lines import quality_line, warning_line
@@ -27,13 +27,15 @@ def render_experiment_markdown(report: ExperimentReport) -> str:
     return "\n\n".join([*shown, *folded]) + "\n"
 
 
-def render_power_markdown(power: PowerTable, limit: int) -> str:
-    """What more runs could show."""
-    blocks = [
-        text(words.power_line(power)),
-        _table(tables.power_text_table(power, limit)),
-        _list(map(text, words.power_advice(power))),
-    ]
+def render_power_markdown(power: ExperimentPower, limit: int) -> str:
+    """What more runs could show: an overview of all comparisons where there are several, then each of them."""
+    blocks = [text(words.power_line(power))]
+    is_one = len(power.tables) == 1
+    blocks += [] if is_one else [_table(tables.power_overview_table(power))]
+    for found in power.tables:
+        blocks += [] if is_one else [f"### {text(words.power_title(found))}"]
+        blocks += [_table(tables.power_text_table(found, limit)), _list(map(text, words.power_advice(found)))]
+    blocks.append(_list(f"not known: {text(line)}" for line in power.unknown))
     return "\n\n".join(block for block in blocks if block) + "\n"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from profiler.model.experiment_result import ConditionResult, PowerTable
+from profiler.model.experiment_result import ConditionResult, ExperimentPower
 from reports import experiment_tables as tables
 from reports import experiment_wording as words
 from reports.arm_lines import quality_line, warning_line
@@ -44,10 +44,15 @@ def render_experiment(report: ExperimentReport, style: TerminalStyle) -> str:
     return "\n\n".join(section for section in sections if section) + "\n"
 
 
-def render_power(power: PowerTable, limit: int, style: TerminalStyle) -> str:
-    """What more runs could show; ends with a newline."""
-    table = _table(tables.power_text_table(power, limit), style)
-    sections = [wrap(words.power_line(power), style), table, _wrapped(words.power_advice(power), style)]
+def render_power(power: ExperimentPower, limit: int, style: TerminalStyle) -> str:
+    """What more runs could show: an overview of all comparisons where there are several, then each; ends with a newline."""
+    sections = [wrap(words.power_line(power), style)]
+    is_one = len(power.tables) == 1
+    sections += [] if is_one else [_table(tables.power_overview_table(power), style)]
+    for found in power.tables:
+        title = "" if is_one else wrap(printable(words.power_title(found)), style) + "\n"
+        sections += [title + _table(tables.power_text_table(found, limit), style), _wrapped(words.power_advice(found), style)]
+    sections.append(_wrapped([f"not known: {line}" for line in power.unknown], style))
     return "\n\n".join(section for section in sections if section) + "\n"
 
 

@@ -16,7 +16,7 @@ from profiler.experiment.experiment_session import stored_record
 from profiler.model.comparison import Comparison, Verdict
 from profiler.model.costs import ArmCosts
 from profiler.model.experiment import Design, ExperimentRecord, VariantFacts
-from profiler.model.experiment_result import ConditionResult, ControlResult, ExperimentResult, Ladder
+from profiler.model.experiment_result import ConditionResult, ExperimentResult, Ladder
 from profiler.model.headline import headline_metric
 from profiler.model.quality import ReportWarning
 from profiler.pipeline import AnalysisOptions, Arm, Symbolizer, arm_costs
@@ -41,20 +41,14 @@ class Evaluation:
 
 
 def find_experiment(store: Store, name: str) -> StoredExperiment:
-    """The session of that name, or the latest of an experiment of that name, or with "" the latest of any; those that have runs
-    before those that ended before their first one.
+    """The session of that name, or the latest of an experiment of that name, or with "" the latest of any.
 
     ``UsageError`` when there is none.
     """
-    found = []
     for session in reversed(store.sessions()):
         record = stored_record(store, session.name)
         if record is not None and name in ("", "last", session.name, record.name):
-            found.append(StoredExperiment(session, record))
-            if store.runs(session.name):
-                return found[-1]
-    if found:
-        return found[0]
+            return StoredExperiment(session, record)
     if name in ("", "last"):
         raise UsageError("no experiment has been run yet; `slotscope experiment run PLAN.toml` does")
     raise UsageError(f"{name!r}: no experiment and no session of one has this name; `slotscope list` shows what there is")
@@ -89,7 +83,10 @@ class Evaluator:
             started_at=experiment.session.start.started_at,
             record=record,
             conditions=conditions,
-            controls=_controls(record, by_condition, dimension, self.margin),
+            controls=tuple(
+                control_per_unit(against_control(treated, held, dimension, self.margin), record.per)
+                for treated, held in control_pairs(record, by_condition)
+            ),
             repeated=failures.repeated,
             left_out=failures.left_out,
             warnings=_warnings(conditions, record),
@@ -125,18 +122,19 @@ def _condition_result(
 ) -> ConditionResult:
     baseline, candidates = arms[0], arms[1:]
     comparison = compare_arms(baseline, candidates, options)
-    gains = tuple(
-        gain_attribution(baseline, candidate, options.dimension, _held_against_profile(record, comparison))
-        for candidate in candidates
-    )
+    held = _held_against_the_profile(record, comparison)
+    gains = tuple(gain_attribution(baseline, candidate, options.dimension, held) for candidate in candidates)
     steps = _ladder(record, arms, comparison, options)
     return condition_per_unit(ConditionResult(condition, comparison, gains, steps), record.per)
 
 
-def _held_against_profile(record: ExperimentRecord, comparison: Comparison) -> tuple[str, ...]:
-    """The metric that the experiment is about, for others time what they will; all of them, (), where it is none of these."""
+def _held_against_the_profile(record: ExperimentRecord, comparison: Comparison) -> tuple[str, ...]:
+    """Names of the metrics that should change as the profile's total does: the primary one or an only one.  Of several, any may
+    time a part of the program, whose change by another fraction says nothing."""
     measured = {metric.row.name for candidate in comparison.candidates for metric in candidate.metrics}
-    return (record.primary,) if record.primary in measured else ()
+    if record.primary in measured:
+        return (record.primary,)
+    return ("wall",) if len(record.metrics) > 1 and "wall" in measured else ()
 
 
 def _ladder(
@@ -154,10 +152,9 @@ def _ladder(
     return ladder([arm for arm, _ in steps], options, quantity, [variant.note for _, variant in steps[1:]])
 
 
-def _controls(
-    record: ExperimentRecord, by_condition: Sequence[Sequence[ArmCosts]], dimension: str, margin: float
-) -> tuple[ControlResult, ...]:
-    """Of every condition that has a control under the same load."""
+def control_pairs(record: ExperimentRecord, by_condition: Sequence[Sequence[ArmCosts]]) -> list[tuple[ArmPair, ArmPair]]:
+    """Every candidate under every condition that has a control under the same load, and under that control.
+    ``by_condition``: arms in the order of the record's conditions, the baseline first."""
     controls = {condition.load: row for row, condition in enumerate(record.conditions) if condition.is_control}
     found = []
     for row, condition in enumerate(record.conditions):
@@ -167,8 +164,8 @@ def _controls(
                 ArmPair(record.conditions[place].name, by_condition[place][0], by_condition[place][column])
                 for place in (row, control)
             )
-            found.append(control_per_unit(against_control(treated, held, dimension, margin), record.per))
-    return tuple(found)
+            found.append((treated, held))
+    return found
 
 
 def _warnings(conditions: Sequence[ConditionResult], record: ExperimentRecord) -> tuple[ReportWarning, ...]:

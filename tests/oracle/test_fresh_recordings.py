@@ -6,7 +6,7 @@ from __future__ import annotations
 import io
 import subprocess
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -134,17 +134,20 @@ class Recorded:
 
     def differences(self) -> Counter[str]:
         """Stacks that are not equal, by how and where they part."""
-        classes: Counter[str] = Counter()
-        for one, other in zip(self.mine, self.theirs, strict=True):
-            mine, theirs = one.frames, _comparable(other.frames)
-            if mine == theirs or (not theirs and len(mine) == 1):
-                continue
-            common = next(
-                (k for k, (a, b) in enumerate(zip(mine, theirs, strict=False)) if a != b), min(len(mine), len(theirs))
-            )
-            what = "perf shorter" if common == len(theirs) else "ours shorter" if common == len(mine) else "differ"
-            classes[f"{what} below {theirs[common - 1][0].rsplit('/', 1)[-1] if common else 'nothing'}"] += 1
-        return classes
+        return differences_of(zip(self.mine, self.theirs, strict=True))
+
+
+def differences_of(pairs: Iterable[tuple[PrintedSample, PrintedSample]]) -> Counter[str]:
+    """Stacks, ours and perf's, that are not equal, by how and where they part."""
+    classes: Counter[str] = Counter()
+    for one, other in pairs:
+        mine, theirs = one.frames, _comparable(other.frames)
+        if mine == theirs or (not theirs and len(mine) == 1):
+            continue
+        common = next((k for k, (a, b) in enumerate(zip(mine, theirs, strict=False)) if a != b), min(len(mine), len(theirs)))
+        what = "perf shorter" if common == len(theirs) else "ours shorter" if common == len(mine) else "differ"
+        classes[f"{what} below {theirs[common - 1][0].rsplit('/', 1)[-1] if common else 'nothing'}"] += 1
+    return classes
 
 
 def _comparable(frames: Sequence[Frame]) -> list[Frame]:
@@ -284,7 +287,8 @@ def test_unwound_stacks_after_an_exec_through_a_shell(perf: str, folder: Path, t
 
 
 def test_all_cpus(perf: str, folder: Path, tmp_path: Path) -> None:
-    """perf prints samples of tasks that are ending with pid and tid -1; the idle tasks have pid 0 and kernel frames only."""
+    """perf prints samples of tasks that are ending with pid and tid -1; the idle tasks have pid 0 and kernel frames only.  The
+    stacks that differ part in user code, by mappings of before an exec, which only perf keeps."""
     recorded = record(perf, tmp_path / "wide.data", ["-a", *FRAME_POINTERS], folder / "framed", "family")
     mine, theirs = recorded.heads()
     assert Counter(head[3:] for head in mine) == Counter(head[3:] for head in theirs)
@@ -295,9 +299,12 @@ def test_all_cpus(perf: str, folder: Path, tmp_path: Path) -> None:
     ]
     assert len(pairs) >= 0.9 * sum(sample.pid > 0 for sample in recorded.theirs)
     assert sum(m.comm != t.comm for m, t in pairs) <= len(pairs) // 100
-    different = [(m, t) for m, t in pairs if m.frames != _comparable(t.frames)]
-    print(len(mine), "samples,", len(pairs), "of processes, stacks that differ:", len(different))
-    assert len(different) <= len(pairs) // 50
+    # Code in memory that has a file's name keeps its runtime addresses, under which its writer tells its symbols.
+    in_memory = sum(any(dso.startswith("/memfd:") for dso, _ in m.frames) for m, _ in pairs)
+    differences = differences_of((m, t) for m, t in pairs if not any(dso.startswith("/memfd:") for dso, _ in m.frames))
+    print(len(mine), "samples,", len(pairs), "of processes, stacks that differ:", {"memfd": in_memory, **differences})
+    assert not any(kind.startswith("ours shorter") for kind in differences)
+    assert differences.total() <= len(pairs) // 200
     idle = [sample for sample in recorded.mine if sample.pid == 0 and sample.tid == 0]
     assert {sample.comm for sample in idle} <= {"swapper"}
     assert all(dso.startswith("[") for sample in idle for dso, _ in sample.frames)

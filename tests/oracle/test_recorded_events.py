@@ -175,9 +175,14 @@ def test_a_recording_without_times(perf: str, program: Path, tmp_path: Path) -> 
     theirs = [tuple(line.rsplit(maxsplit=2)) for line in done.stdout.splitlines() if line.strip()]
     capture = read_recording(path, None, Locator())
     mine = [ours(capture, row) for row in range(len(capture.samples))]
-    assert [(sample.comm, f"{sample.pid}/{sample.tid}", f"{sample.period}") for sample in mine] == [
-        (comm.strip(), thread, period.rstrip(":")) for comm, thread, period in theirs
+    assert [(f"{sample.pid}/{sample.tid}", f"{sample.period}") for sample in mine] == [
+        (thread, period.rstrip(":")) for _, thread, period in theirs
     ]
+    # A thread can have its first samples in the file before its name, in another buffer; perf then prints ":" and its number.
+    nameless = {f":{sample.tid}" for sample in mine}
+    names = [(sample.comm, comm.strip()) for sample, (comm, _, _) in zip(mine, theirs, strict=True)]
+    assert {(own, other) for own, other in names if other not in nameless and own != other} == set()
+    assert {own for own, _ in names} <= {"program", "perf", "perf-exec"}
     own = [sample for sample in mine if any(dso == str(program) for dso, _ in sample.frames)]
     assert len(own) > len(mine) // 2
 

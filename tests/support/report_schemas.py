@@ -50,10 +50,15 @@ _ROW: dict[str, Any] = {
     "p": NUMBER_OR_NULL,
     "p_adjusted": NUMBER_OR_NULL,
     "verdict": {"enum": ["faster", "slower", "equivalent", "undecided", "too_few_runs", "untestable"]},
+    "sigma": NUMBER_OR_NULL,
+    "no_overlap": {"type": "boolean"},
+    "permutation_p": NUMBER_OR_NULL,
     "values": _object(
         baseline={"type": "array", "items": NUMBER_OR_NULL}, candidate={"type": "array", "items": NUMBER_OR_NULL}
     ),
 }
+
+ROW = _object(**_ROW)
 
 COMPARE = _object(
     schema={"const": "slotscope.compare/1"},
@@ -67,8 +72,8 @@ COMPARE = _object(
             runs={"type": "integer"},
             test={"type": "string"},
             family={"type": "integer"},
-            rows={"type": "array", "items": _object(**_ROW)},
-            total=_object(**_ROW),
+            rows={"type": "array", "items": ROW},
+            total=ROW,
             metrics={"type": "array", "items": _object(**_ROW, unit={"type": "string"})},
         ),
     },

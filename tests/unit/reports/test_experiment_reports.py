@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import product
+from statistics import fmean, stdev
 
+import jsonschema
 import pytest
 
 from profiler.analysis.compare import CompareOptions, compare_arms
@@ -30,6 +33,7 @@ from profiler.model.experiment_result import (
     ComposedComparison,
     ComposedRow,
     ConditionResult,
+    ExperimentPower,
     ExperimentResult,
     MetricAgreement,
 )
@@ -56,6 +60,7 @@ from reports.quantities import Scale
 from reports.redact import redacted
 from reports.terminal_experiment import render_experiment, render_power
 from reports.terminal_table import TerminalStyle
+from support import report_schemas
 from support.arms import Place, arm, infos, with_times
 
 MS = 1_000_000
@@ -209,12 +214,44 @@ def test_json_says_all_of_it() -> None:
     assert document["controls"][0]["control"] == "partial"
 
 
+def test_json_rows_say_how_far_apart_arms_are() -> None:
+    """sigma, overlap and the exact permutation p of seven rounds and two rows, counted here."""
+    base = {"hash": [300, 304, 297, 301, 299, 303, 300], "tree": [200, 203, 199, 201, 198, 202, 200]}
+    cand = {"hash": [281, 283, 280, 282, 279, 285, 281], "tree": [199, 205, 199, 200, 200, 201, 199]}
+    arms = [
+        arm(name, {row: [v * MS for v in values] for row, values in rows.items()}) for name, rows in (("a", base), ("b", cand))
+    ]
+    condition = ConditionResult("full", compare_arms(arms[0], arms[1:], CompareOptions()), ())
+    result = ExperimentResult("s1", "2026-03-01T10:00:00+00:00", record(), (condition,))
+    candidate = json.loads(render_experiment_json(result))["conditions"][0]["candidates"][0]
+    jsonschema.validate(candidate["rows"], {"type": "array", "items": report_schemas.ROW})
+    rows = {row["name"]: row for row in candidate["rows"]}
+    for name in base:
+        differences = [after - before for before, after in zip(base[name], cand[name], strict=True)]
+        assert rows[name]["sigma"] == pytest.approx(abs(fmean(differences)) / (stdev(differences) / 7**0.5))
+        flipped = [
+            abs(sum(sign * d for sign, d in zip(signs, differences, strict=True))) for signs in product((1, -1), repeat=7)
+        ]
+        assert rows[name]["permutation_p"] == sum(total >= abs(sum(differences)) for total in flipped) / 128
+    # -19, -21, -17, -19, -20, -18, -19: mean -19, sum of squares 10; every one has the same sign.
+    assert rows["hash"]["sigma"] == pytest.approx(19 / (10 / 6 / 7) ** 0.5)
+    assert (rows["hash"]["no_overlap"], rows["hash"]["permutation_p"]) == (True, 2 / 128)
+    assert rows["tree"]["no_overlap"] is False
+
+
+def test_json_rows_of_few_runs_have_no_permutation_p() -> None:
+    """Four rounds: no sign flip is rarer than 2 of 16."""
+    rows = json.loads(render_experiment_json(experiment().result))["conditions"][0]["candidates"][0]["rows"]
+    assert {row["permutation_p"] for row in rows} == {None}
+
+
 def test_power_in_every_format() -> None:
     table = power_table(costs("base", BASE), costs("cand", CAND), "category", 0.01, (4, 16))
-    assert json.loads(render_power_json(table))["runs"] == [4, 16]
+    power = ExperimentPower("s1", "epoch", (table,))
+    assert json.loads(render_power_json(power))["comparisons"][0]["runs"] == [4, 16]
     assert [row[0] for row in power_text_table(table, 0).rows][:3] == ["hash", "tree", "total"]
-    assert "| hash |" in render_power_markdown(table, 8)
-    assert "4 runs" in render_power(table, 8, TerminalStyle(100))
+    assert "| hash |" in render_power_markdown(power, 8)
+    assert "4 runs" in render_power(power, 8, TerminalStyle(100))
 
 
 def test_markdown_is_safe_and_within_its_limit() -> None:

@@ -34,7 +34,10 @@ def variant(build: str, more: str = "") -> str:
 
 
 def test_a_build_is_timed_and_its_binary_looked_at(tmp_path: Path) -> None:
-    (tmp_path / "program.c").write_text("static const char data[100000] = {1};\nint main(void) { return data[1]; }\n")
+    # So many functions that the compiler is seen at work: memory is looked at every 20 ms.
+    functions = "".join(f"int f{number}(int x) {{ return x * {number}; }}\n" for number in range(4000))
+    data = "static const char data[1000000] = {1};\nint main(void) { return data[1]; }\n"
+    (tmp_path / "program.c").write_text(functions + data)
     (one,) = built(tmp_path, variant('gcc -o "$OUT" program.c', 'build_env = { OUT = "{build_dir}/program" }'))
     facts = one.facts
     assert one.binary == str(tmp_path / "builds/v/build/program")

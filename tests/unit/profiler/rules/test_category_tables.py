@@ -13,7 +13,7 @@ from symbolize.function_key import function_key
 DOCS = Path(__file__).resolve().parents[4] / "docs"
 RULES = load_rule_sets().rules
 GROUP_OF = {rule.category: rule.group for rule in RULES if rule.group}
-NO_FUNCTION_NEEDED = {"kernel: page faults", "kernel: memory map"}
+NO_FUNCTION_NEEDED = {"kernel: page faults", "kernel: memory map", "kernel: other"}
 
 
 def rows(page: str, header: str) -> list[list[str]]:
