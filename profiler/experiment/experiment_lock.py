@@ -21,7 +21,7 @@ NAME = "lock"
 def experiment_lock(directory: Path, experiment: str) -> Iterator[int]:
     """Locks ``directory``, which is made; the lock's descriptor, to be held by whatever must have ended before the next run.
 
-    ``UsageError`` when another run keeps the lock.
+    ``UsageError`` when another run keeps the lock, ``StoreError`` where nothing can be locked.
     """
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -29,7 +29,7 @@ def experiment_lock(directory: Path, experiment: str) -> Iterator[int]:
     except OSError as error:
         raise StoreError(f"{directory}: {error.strerror}; --store DIR names another place") from None
     try:
-        if not _is_locked_within(descriptor, PATIENCE_S):
+        if not _is_locked_in_time(descriptor, directory):
             owner = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip()
             raise UsageError(
                 f"experiment {experiment!r} is being run in this store already, by process {owner}: wait for its end"
@@ -41,8 +41,9 @@ def experiment_lock(directory: Path, experiment: str) -> Iterator[int]:
         os.close(descriptor)
 
 
-def _is_locked_within(descriptor: int, seconds: float) -> bool:
-    deadline = time.monotonic() + seconds
+def _is_locked_in_time(descriptor: int, directory: Path) -> bool:
+    """Within ``PATIENCE_S``.  ``StoreError`` where there are no locks."""
+    deadline = time.monotonic() + PATIENCE_S
     while True:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -50,5 +51,7 @@ def _is_locked_within(descriptor: int, seconds: float) -> bool:
             if time.monotonic() > deadline:
                 return False
             time.sleep(_POLL_S)
+        except OSError as error:
+            raise StoreError(f"{directory}: cannot be locked ({error.strerror}); --store DIR names another place") from None
         else:
             return True

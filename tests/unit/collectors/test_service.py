@@ -15,7 +15,7 @@ import pytest
 
 from collectors.guard import GroupGuard
 from collectors.process_group import GroupCommand, GroupProcess, ProcessGroups
-from collectors.process_times import all_processes, cpu_usage, tree, used_between
+from collectors.process_times import all_processes, cpu_usage, has_running, tree, used_between
 from collectors.service import (
     Readiness,
     ServiceFailure,
@@ -184,3 +184,13 @@ def test_cpu_time_of_a_running_tree_is_what_its_end_tells() -> None:
     process.stdout.close()
     assert user_ns + system_ns >= 0.3e9
     assert user_ns + system_ns == pytest.approx((usage.ru_utime + usage.ru_stime) * 1e9, rel=0.15)
+
+
+def test_what_has_ended_runs_no_more_though_nobody_waited_for_it() -> None:
+    with subprocess.Popen(["sleep", "60"], start_new_session=True) as process:
+        assert has_running(process.pid)
+        process.kill()
+        while Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z":
+            time.sleep(0.01)
+        assert not has_running(process.pid)
+        os.killpg(process.pid, 0)  # for the kernel its group is still there
