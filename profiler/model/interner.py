@@ -12,8 +12,8 @@ from profiler.model.arrays import Int32Column, Int64Column, UInt64Column
 # Multiplicative hashing: 2**64 / golden ratio, odd (Knuth, TAOCP vol. 3, 6.4).
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _EMPTY = np.uint64(0)
-# So many that most keys sit in the first slot they ask for.
-_SLOTS_PER_KEY = 3
+# More would save some probing, and cost memory that is touched for the first time.
+_SLOTS_PER_KEY = 2
 
 
 class Interner:

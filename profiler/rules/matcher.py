@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from profiler.model.arrays import BoolColumn
+from profiler.model.arrays import BoolColumn, Int64Column
 from profiler.model.category import OTHER, Places, Rule, RuleMatches, RuleSet
 from profiler.model.rule_pattern import RulePattern
 from profiler.model.symbols import Function, NameSource
@@ -59,6 +59,7 @@ class RuleMatcher:
                 self._under_rows[rule.under.text] = len(self._under_rows)
                 self._under_patterns.append(rule.under)
         self._under_found: list[set[str]] = [set() for _ in self._under_patterns]
+        self._nameless_of_dso: dict[str, list[int]] = {}
         self._places_of_dso: dict[str, frozenset[int]] = {}
         self._categories_of_file: dict[tuple[int, str, str], str | None] = {}
         self._answers: dict[tuple[str, str, str, str], tuple[tuple[int, int, int], ...]] = {}
@@ -69,17 +70,19 @@ class RuleMatcher:
         """The rules that match each place, in the order in which they are to be tried (see ``RuleMatches``)."""
         names = [_searched_names(function) for function in functions]
         self._look_through(names)
-        counts: list[int] = []
-        found: list[tuple[int, int, int]] = []
-        rows = zip(places.function.tolist(), places.file.tolist(), places.dso.tolist(), strict=True)
-        for function_row, file_row, dso_row in rows:
-            file = files[file_row] if file_row >= 0 else ""
-            answer = self._matches(names[function_row], file, dso_names[dso_row] if dso_row >= 0 else "")
-            found += answer
-            counts.append(len(answer))
+        question, first = _questions(names, places)
+        answers = [
+            self._matches(names[function], files[file] if file >= 0 else "", dso_names[dso] if dso >= 0 else "")
+            for function, file, dso in zip(
+                places.function[first].tolist(), places.file[first].tolist(), places.dso[first].tolist(), strict=True
+            )
+        ]
+        counts = np.array([len(answer) for answer in answers], np.int32)
         start = np.zeros(len(places) + 1, np.int32)
-        np.cumsum(counts, out=start[1:])
-        columns = np.array(found, np.int32).reshape(len(found), 3)
+        np.cumsum(counts[question], out=start[1:])
+        found = np.array([match for answer in answers for match in answer], np.int32).reshape(-1, 3)
+        shift = (np.cumsum(counts) - counts)[question] - start[:-1]
+        columns = found[np.repeat(shift, counts[question]) + np.arange(int(start[-1]))]
         return RuleMatches(
             start=start,
             rule=columns[:, 0].copy(),
@@ -128,8 +131,17 @@ class RuleMatcher:
 
     def _candidates(self, place: _Place) -> list[int]:
         """The rules whose ``function`` and ``dso`` patterns let this place pass, in the order of trial."""
+        if place.key not in self._found_in and place.trait_key not in self._found_in:
+            return self._nameless_candidates(place.dso)
         by_name = {*self._found_in.get(place.key, ()), *self._found_in.get(place.trait_key, ())}
         return [self._order[at] for at in sorted(self._passing(place.dso).intersection(by_name.union(self._nameless)))]
+
+    def _nameless_candidates(self, dso: str) -> list[int]:
+        known = self._nameless_of_dso.get(dso)
+        if known is None:
+            passing = self._passing(dso)
+            known = self._nameless_of_dso[dso] = [self._order[at] for at in self._nameless if at in passing]
+        return known
 
     def _passing(self, dso: str) -> frozenset[int]:
         known = self._places_of_dso.get(dso)
@@ -160,6 +172,20 @@ class RuleMatcher:
             if found:
                 hits[row] = [key in found or trait_key in found for key, trait_key in names]
         return hits
+
+
+def _questions(names: Sequence[_Names], places: Places) -> tuple[Int64Column, Int64Column]:
+    """(number of each place's question, one place of each question): thousands of addresses without a name are one question."""
+    numbers: dict[_Names, int] = {}
+    name = np.array([numbers.setdefault(pair, len(numbers)) for pair in names], np.int64)[places.function]
+    file, dso = places.file.astype(np.int64) + 1, places.dso.astype(np.int64) + 1
+    keys = (name * (int(file.max(initial=0)) + 1) + file) * (int(dso.max(initial=0)) + 1) + dso
+    _, first, number = np.unique(keys, return_index=True, return_inverse=True)
+    # In the order in which they are met: it numbers the categories.
+    rank = np.argsort(first)
+    place_of = np.empty(len(rank), np.int64)
+    place_of[rank] = np.arange(len(rank))
+    return place_of[number], first[rank]
 
 
 def _searched_names(function: Function) -> _Names:

@@ -79,3 +79,37 @@ COMPARE = _object(
     },
     warnings=WARNINGS,
 )
+
+_POWER_ROW = _object(
+    name={"type": "string"},
+    unit={"type": "string"},
+    mean={"type": "number"},
+    visible={"type": "array", "items": {"type": "number", "minimum": 0}},
+    runs_for_margin={"type": ["integer", "null"]},
+    sampling_share=NUMBER_OR_NULL,
+)
+
+POWER = _object(
+    schema={"const": "slotscope.power/1"},
+    session={"type": "string"},
+    primary={"type": "string"},
+    per={"type": "number", "exclusiveMinimum": 0},
+    comparisons={
+        "type": "array",
+        "minItems": 1,
+        "items": _object(
+            candidate={"type": "string"},
+            control={"type": ["string", "null"]},
+            test={"enum": ["paired t", "Welch t", "crossover t"]},
+            unit={"type": "string"},
+            margin={"type": "number"},
+            promise=INTERVAL,
+            replicates={"enum": ["runs", "processes"]},
+            runs={"type": "array", "items": {"type": "integer"}},
+            rows={"type": "array", "items": _POWER_ROW},
+            total={"anyOf": [_POWER_ROW, {"type": "null"}]},
+            metrics={"type": "array", "items": _POWER_ROW},
+        ),
+    },
+    unknown={"type": "array", "items": {"type": "string"}},
+)

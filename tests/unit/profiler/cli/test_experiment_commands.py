@@ -10,6 +10,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
+import jsonschema
 import pytest
 from scipy import stats as scipy_stats
 
@@ -19,6 +20,7 @@ from profiler.model.experiment import ConditionFacts, Design, Direction, Experim
 from profiler.model.run import Metric, RunMode, RunOutcome
 from profiler.store.records import SessionStart
 from profiler.store.store import open_store
+from support import report_schemas
 from support.small_captures import SAMPLE_NS, small_capture, small_info
 
 BASE, CAND = (100, 104, 97, 101), (80, 82, 79, 80)
@@ -154,6 +156,7 @@ def test_power_of_every_comparison(capsys: pytest.CaptureFixture[str], profiled:
     """Two candidates under a condition and its control: four comparisons, and the two differences between the conditions."""
     experiment(profiled, counts=(BASE, CAND, MORE), conditions=CONDITIONS)
     document = json.loads(slotscope(capsys, "experiment", "power", "--format", "json")[1])
+    jsonschema.validate(document, report_schemas.POWER)
     found = [(table["candidate"], table["control"]) for table in document["comparisons"]]
     arms = [f"{variant}@{condition}" for condition in ("full", "partial") for variant in ("cand", "more")]
     assert found == [*((arm, None) for arm in arms), ("cand@full", "partial"), ("more@full", "partial")]
