@@ -26,6 +26,7 @@ from symbolize.locate import Locator
 
 ExecutorFactory = Callable[[Preparation, Workplace], Executor]
 _Key = tuple[str, RunMode, int]
+_DISTURBED = "disturbed: "
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +101,12 @@ def _ending(recording: _Recording, is_plain: bool) -> Iterator[None]:
 
 @dataclass(slots=True)
 class _Stored:
-    """What the session holds already, by (arm, mode, round): all runs, and those that did not fail.  ``positions``: the place
-    of the next run in the order of execution."""
+    """What the session holds already, by (arm, mode, round): all runs, those that did not fail, and those that failed by
+    themselves, not because they were disturbed.  ``positions``: the place of the next run in the order of execution."""
 
     runs: Counter[_Key]
     valid: Counter[_Key]
+    broken: Counter[_Key]
     positions: int
 
     @staticmethod
@@ -112,17 +114,19 @@ class _Stored:
         kept = [run.summary for run in runs]
         keys = [(run.variant, run.mode, run.round) for run in kept]
         valid = Counter(key for key, run in zip(keys, kept, strict=True) if not run.failure)
-        return _Stored(Counter(keys), valid, max((run.position for run in kept), default=-1) + 1)
+        broken = Counter(key for key, run in zip(keys, kept, strict=True) if _is_broken(run.failure))
+        return _Stored(Counter(keys), valid, broken, max((run.position for run in kept), default=-1) + 1)
 
     @property
     def repeated(self) -> int:
         """Runs that were made again."""
         return sum(count - 1 for count in self.runs.values() if count)
 
-    def add(self, key: _Key, has_failed: bool) -> None:
+    def add(self, key: _Key, failure: str) -> None:
         self.positions += 1
         self.runs[key] += 1
-        self.valid[key] += not has_failed
+        self.valid[key] += not failure
+        self.broken[key] += _is_broken(failure)
 
 
 @dataclass(slots=True)
@@ -184,7 +188,7 @@ class _Recording:
         if not scheduled.is_warmup:
             self.store.add(capture, executor.raw_recording if self._keeps_raw(scheduled, capture) else None)
             self._runs.append(run)
-            self.stored.add(self._key(scheduled), bool(outcome.failure))
+            self.stored.add(self._key(scheduled), outcome.failure)
         self.progress.run_finished(run)
         if outcome.failure and self._ends_session(scheduled, outcome):
             raise CaptureError(_first_failure(run))
@@ -203,9 +207,8 @@ class _Recording:
         """What fails at once, and once more, is no accident."""
         if scheduled.is_warmup:
             return True
-        is_disturbed_only = outcome.failure == _disturbed(outcome)
-        has_another_try = self._retries_left() > 0 and self.stored.runs[self._key(scheduled)] < 2
-        return scheduled.round == 0 and not is_disturbed_only and not has_another_try
+        has_another_try = self._retries_left() > 0 and self.stored.broken[self._key(scheduled)] < 2
+        return scheduled.round == 0 and _is_broken(outcome.failure) and not has_another_try
 
     def _key(self, scheduled: ScheduledRun) -> tuple[str, RunMode, int]:
         return self.preparation.arms[scheduled.arm].name, scheduled.mode, scheduled.round
@@ -229,7 +232,12 @@ class _Recording:
 
 def _disturbed(outcome: RunOutcome) -> str:
     """The failure of a run that has no other than what else happened on the host."""
-    return f"disturbed: {outcome.disturbance}"
+    return f"{_DISTURBED}{outcome.disturbance}"
+
+
+def _is_broken(failure: str) -> bool:
+    """Whether a run failed by itself."""
+    return bool(failure) and not failure.startswith(_DISTURBED)
 
 
 def _first_failure(run: FinishedRun) -> str:

@@ -164,10 +164,10 @@ def test_ladder_control_and_baseline_again(directory: Path) -> None:
             expected = mean(name, condition["name"]) - mean("base", condition["name"])
             assert burned["delta"] == pytest.approx(expected, abs=1)
             verdicts[name, condition["name"]] = burned["verdict"]
+            if condition is off or name == "base-again":
+                # The gain vanishes in the control, and there is none of a build over itself.
+                assert max(map(abs, burned["delta_interval"])) < 0.01 * mean("base", condition["name"])
     assert verdicts["first", "on"] == verdicts["second", "on"] == "faster"
-    without = {verdicts["base-again", "on"], *(verdicts[name, "off"] for name in ("base-again", "first", "second"))}
-    assert not without & {"faster", "slower"}, "the gain vanishes in the control, and there is none of a build over itself"
-    assert not [warning for warning in found["warnings"] if warning["code"] == "aa-differs" and "burned" in warning["message"]]
 
     controls = {control["candidate"].partition("@")[0]: control for control in found["controls"]}
     for name, control in controls.items():
