@@ -127,9 +127,10 @@ def _following(program: bytes, data: UInt8Column, operands: tuple[bytes, bytes])
     np.minimum(following, size + 1, out=following)
     extended = np.flatnonzero(data[:size] == EXTENDED)
     length, number_bytes = _numbers(data, extended + 1)
+    code = extended + 1 + number_bytes
     # Behind an opcode that is longer than the program comes nothing.
-    end = extended + 1 + number_bytes + np.minimum(length, np.uint64(size)).astype(np.int64)
-    following[extended] = np.minimum(end, size)
+    end = np.minimum(code + np.minimum(length, np.uint64(size)).astype(np.int64), size)
+    following[extended] = np.where(code + (length > 0) > size, size + 1, end)
     following[size:] = (size, size + 1)
     return following
 
