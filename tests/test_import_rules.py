@@ -40,6 +40,8 @@ LAYERS = {
     "collectors.group_guard": 2,
     "collectors.perf_control": 2,
     "collectors.perf_stat": 2,
+    "collectors.pyspy": 2,
+    "collectors.woken_threads": 2,
     "collectors.prometheus": 2,
     "collectors.service": 2,
     "collectors.watched_process": 2,
