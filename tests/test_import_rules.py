@@ -33,6 +33,7 @@ LAYERS = {
     "collectors.recording_file": 2,
     "collectors.jit_maps": 2,
     "collectors.host": 2,
+    "collectors.host_fitness": 2,
     "collectors.disturbance": 2,
     "collectors.process_tree": 2,
     "collectors.process_times": 2,

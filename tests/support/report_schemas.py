@@ -74,3 +74,19 @@ COMPARE = _object(
     },
     warnings=WARNINGS,
 )
+
+DOCTOR = _object(
+    schema={"const": "slotscope.doctor/1"},
+    fit={"type": "boolean"},
+    checks={
+        "type": "array",
+        "minItems": 1,
+        "items": _object(
+            subject={"type": "string"},
+            check={"type": "string"},
+            verdict={"enum": ["ok", "warning", "missing"]},
+            finding={"type": "string"},
+            advice={"type": "string"},
+        ),
+    },
+)
