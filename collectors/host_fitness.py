@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import struct
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -24,6 +25,7 @@ TRIAL_RATE_HZ = 99
 HARDWARE_EVENT = "instructions"
 # Numbers of linux/capability.h; perf_event_open(2) asks for either.
 _CAPABILITIES = {"CAP_PERFMON": 38, "CAP_SYS_ADMIN": 21}
+_CAPABILITY_WORDS = struct.Struct("<5I")
 
 
 def host_fitness(store: Path, has_kernel_names: bool, servers: tuple[str, ...]) -> HostFitness:
@@ -41,7 +43,7 @@ def host_fitness(store: Path, has_kernel_names: bool, servers: tuple[str, ...]) 
         perf_problem=perf_problem,
         clock_problem=trial_recording(os.getpid(), "cpu-clock") if version else "",
         hardware_problem=trial_recording(os.getpid(), HARDWARE_EVENT) if version else "",
-        capabilities=_capabilities(_text(Path("/proc/self/status"))),
+        capabilities=_capabilities(_text(Path("/proc/self/status"))) or perf_capabilities(shutil.which("perf") or ""),
         paranoid=paranoid_level(),
         kptr_restrict=_text(KERNEL_SETTINGS / "kptr_restrict"),
         has_kernel_names=has_kernel_names,
@@ -124,6 +126,23 @@ def _capabilities(status: str) -> tuple[str, ...]:
     return tuple(name for name, bit in _CAPABILITIES.items() if mask >> bit & 1)
 
 
+def perf_capabilities(path: str) -> tuple[str, ...]:
+    """Those that whoever runs the program has (`setcap`), of those that perf asks for."""
+    try:
+        return tuple(f"{name} of perf itself" for name in permitted_of_file(os.getxattr(path, "security.capability")))
+    except OSError:
+        return ()
+
+
+def permitted_of_file(attribute: bytes) -> tuple[str, ...]:
+    """Of the extended attribute ``security.capability`` (struct vfs_cap_data of linux/capability.h): a word with version and
+    flags, then twice 32 bits of permitted and 32 of inheritable ones."""
+    if len(attribute) < _CAPABILITY_WORDS.size:
+        return ()
+    _, low, _, high, _ = _CAPABILITY_WORDS.unpack_from(attribute)
+    return tuple(name for name, bit in _CAPABILITIES.items() if (high << 32 | low) >> bit & 1)
+
+
 def _governors() -> tuple[str, ...]:
     paths = sorted(CPU_DEVICES.glob("cpu[0-9]*/cpufreq/scaling_governor"))
     return tuple(sorted({text for path in paths if (text := _text(path))}))
@@ -140,10 +159,14 @@ def _hypervisor(cpu_info: str) -> str:
 def _store_space(store: Path) -> tuple[str, str, int]:
     """(directory, why nothing can be written there, free bytes); of a store that is not there yet, where it will be."""
     place = store.absolute()
-    while not place.exists() and place != place.parent:
-        place = place.parent
+    try:
+        while not place.exists() and place != place.parent:
+            place = place.parent
+        free_bytes = shutil.disk_usage(place).free
+    except OSError as error:
+        return str(store), error.strerror or str(error), 0
     if not place.is_dir():
         return str(store), f"{place} is no directory", 0
     if not os.access(place, os.W_OK | os.X_OK):
         return str(store), f"no permission to write in {place}", 0
-    return str(store), "", shutil.disk_usage(place).free
+    return str(store), "", free_bytes

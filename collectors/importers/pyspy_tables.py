@@ -11,14 +11,13 @@ import numpy as np
 
 from collectors.importers.text_tables import SampleText, TextFacts, TextFrame, TextTables
 from profiler.model.capture import Capture
-from profiler.model.event import Event
+from profiler.model.event import NON_IDLE_SAMPLES, Event
 from profiler.model.quality import CaptureQuality
 from profiler.model.run import CaptureInfo
 from profiler.model.sample_table import SampleTable, StackState
 from profiler.model.thread_table import ThreadTable
 
 EVENT_NAME = "py-spy"
-UNIT = "samples of non-idle wall time"
 NO_CPU_TIME = "py-spy counts moments of wall time in which a thread was not idle: this is no CPU time"
 
 _PYTHON_FILE = re.compile(r"\.pyw?$|^<")
@@ -119,7 +118,7 @@ class PySpyTables:
             state = StackState.GAP_POSSIBLE if stack in self.native else StackState.COMPLETE
             self.tables.add(SampleText(0, thread, -1, 0, stack, count, state))
         perf = replace(info.perf, event=EVENT_NAME, frequency_hz=rate_hz)
-        events = (Event(EVENT_NAME, UNIT, rate_hz, 0),)
+        events = (Event(EVENT_NAME, NON_IDLE_SAMPLES, rate_hz, 0),)
         names = {pid: self.tables.strings.number(self._process(pid)) for pid, _, _ in self.tables.thread_keys()}
         facts = TextFacts(replace(info, perf=perf), events, (NO_CPU_TIME, *notes), has_whole_stacks=False)
         capture = self.tables.capture(name, facts)

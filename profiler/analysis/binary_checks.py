@@ -15,7 +15,8 @@ _MOST_TOOLCHAIN = 100
 def binary_checks(binary: BinaryFitness) -> tuple[FitnessCheck, ...]:
     """Of the file itself, then one for each shared object that it loads."""
     if binary.problem:
-        advice = "name the program itself, not a script that starts it"
+        is_other = "not an ELF file" in binary.problem
+        advice = "name the program itself, not a script that starts it" if is_other else "a file that can be read is needed"
         return (FitnessCheck(binary.path, "file", Fitness.WARNING, binary.problem, advice),)
     return (
         _build_id(binary),

@@ -32,11 +32,11 @@ class HostFitness:
     """What was looked up of a host; "" or None = not known.
 
     ``perf_version`` "" = ``perf_problem`` says why not; ``clock_problem``, ``hardware_problem``: why a trial recording of
-    cpu-clock and of instructions failed, "" = it worked.  ``capabilities``: of this process, of those that perf asks for.
-    ``paranoid``, ``kptr_restrict``, ``ptrace_scope``: as the kernel writes them.  ``mlock_kb``, ``max_rate_hz``: the kernel's
-    limits.  ``throttled``: times that a CPU was slowed down since the boot.  ``governors``: distinct ones.  ``smt``: "1" when
-    threads share cores.  ``hypervisor``: of a virtual machine.  ``load``: of the last minute.  ``store``: the directory, and
-    ``store_problem`` why nothing can be written there.  ``servers``: of debuginfod.
+    cpu-clock and of instructions failed, "" = it worked. ``capabilities``: of this process or of perf, of those that perf
+    asks for. ``paranoid``, ``kptr_restrict``, ``ptrace_scope``: as the kernel writes them. ``mlock_kb``, ``max_rate_hz``: the
+    kernel's limits. ``throttled``: times that a CPU was slowed down since the boot. ``governors``: distinct ones. ``smt``:
+    "1" when threads share cores. ``hypervisor``: of a virtual machine. ``load``: of the last minute. ``store``: the
+    directory, and ``store_problem`` why nothing can be written there. ``servers``: of debuginfod.
     """
 
     is_root: bool

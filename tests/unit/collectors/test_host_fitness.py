@@ -10,7 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from collectors.host_fitness import _capabilities, _hypervisor, host_fitness, process_fitness, trial_recording
+from collectors.host_fitness import (
+    _capabilities,
+    _hypervisor,
+    host_fitness,
+    perf_capabilities,
+    permitted_of_file,
+    process_fitness,
+    trial_recording,
+)
 from profiler.errors import CaptureError
 
 
@@ -19,6 +27,23 @@ def test_capabilities_in_effect() -> None:
     assert _capabilities("CapEff:\t0000000000200000\n") == ("CAP_SYS_ADMIN",)
     assert _capabilities("CapEff:\t000001ffffffffff\n") == ("CAP_PERFMON", "CAP_SYS_ADMIN")
     assert _capabilities("CapEff:\t0000000000000000\n") == _capabilities("") == ()
+
+
+def test_capabilities_of_a_file() -> None:
+    """As `setcap cap_perfmon+ep` and `setcap cap_sys_admin+ep` wrote them (getfattr -e hex)."""
+    assert permitted_of_file(bytes.fromhex("0100000200000000000000004000000000000000")) == ("CAP_PERFMON",)
+    assert permitted_of_file(bytes.fromhex("0100000200002000000000000000000000000000")) == ("CAP_SYS_ADMIN",)
+    assert permitted_of_file(b"") == permitted_of_file(bytes(20)) == ()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a file capabilities")
+def test_a_perf_that_was_given_a_capability(tmp_path: Path) -> None:
+    program = tmp_path / "perf"
+    program.write_text("")
+    assert perf_capabilities(str(program)) == ()
+    if shutil.which("setcap") is None or subprocess.run(["setcap", "cap_perfmon+ep", str(program)], check=False).returncode:
+        pytest.skip("setcap is not there, or the file system keeps no capabilities")
+    assert perf_capabilities(str(program)) == ("CAP_PERFMON of perf itself",)
 
 
 def test_hypervisor_by_the_processor_flag() -> None:
@@ -62,6 +87,7 @@ def test_a_store_that_cannot_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("PATH", str(tmp_path))
     (tmp_path / "file").write_text("")
     assert "is no directory" in host_fitness(tmp_path / "file" / "store", False, ()).store_problem
+    assert "File name too long" in host_fitness(tmp_path / ("x" * 300), False, ()).store_problem
 
 
 @pytest.mark.perf

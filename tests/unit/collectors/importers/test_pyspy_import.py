@@ -7,6 +7,7 @@ import io
 import json
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,8 +15,9 @@ import pytest
 from collectors.importers.folded import is_folded
 from collectors.importers.pyspy_raw import is_pyspy_raw, read_pyspy_raw
 from collectors.importers.pyspy_speedscope import is_speedscope, read_pyspy_speedscope
-from collectors.importers.pyspy_tables import UNIT, process_name
+from collectors.importers.pyspy_tables import process_name
 from profiler.analysis.apply_symbols import apply_symbols
+from profiler.cli.main import main
 from profiler.codec.container import decode, encode
 from profiler.errors import FormatError
 from profiler.model.capture import Capture
@@ -75,7 +77,7 @@ def test_raw_text_keeps_processes_threads_and_lines() -> None:
         ("72 python prog.py", "72 MainThread", ("<module> (prog.py):34", "work (prog.py):24", "three (prog.py):9")): 57,
         ("71 python prog.py", "75 a;b 7", three): 2,
     }
-    assert [(event.name, event.unit) for event in capture.events] == [("py-spy", UNIT)]
+    assert [(event.name, event.unit) for event in capture.events] == [("py-spy", "samples of non-idle wall time")]
     assert capture.quality.samples == capture.quality.complete == len(capture.samples) == 71
     assert {("one (prog.py)", "prog.py", 17), ("<module> (prog.py)", "prog.py", 31)} <= places(capture)
     assert len({place for place in places(capture) if place[0] == "three (prog.py)"}) == 2
@@ -255,3 +257,55 @@ def test_both_forms_of_one_recording_agree() -> None:
         [*LABELS, frame("<module>", line=31), frame("three", line=9)], {'Process 71 Thread 71 "MainThread"': [[0, 1, 2, 3]] * 3}
     )
     assert counted(raw(text)) == counted(speedscope(one))
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> dict[str, str]:
+    """Recordings at 50 Hz and at 100 Hz, two without a rate, and CPU time."""
+    texts = {
+        "slow": json.dumps(document(FRAMES, PROFILES, 0.02)),
+        "again": json.dumps(document(FRAMES, PROFILES, 0.02)),
+        "fast": json.dumps(document(FRAMES, PROFILES | {"Thread 9": [[2, 3]]}, 0.01)),
+        "raw": RAW,
+        "raw2": RAW,
+        "cpu": "app 7/7 1.000000000: 500500 cpu-clock: \n\t1139 main+0x9 (/opt/app)\n\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    return {name: f"{name}={tmp_path / name}" for name in texts}
+
+
+@pytest.mark.parametrize(
+    ("pair", "message"),
+    [
+        (("slow", "cpu"), "slow counts py-spy in samples of non-idle wall time and cpu cpu-clock in ns"),
+        (("cpu", "raw"), "cpu counts cpu-clock in ns and raw py-spy in samples of non-idle wall time"),
+        (("slow", "fast"), "at 50 Hz, fast at 100 Hz"),
+        (("raw", "fast"), "at an unknown rate, fast at 100 Hz"),
+    ],
+)
+def test_other_measures_are_never_compared(
+    files: dict[str, str], pair: tuple[str, str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["compare", *(files[name] for name in pair)]) == 1
+    error = capsys.readouterr().err
+    assert message in error
+    assert len(error.splitlines()) == 1
+
+
+@pytest.mark.parametrize("pair", [("slow", "again"), ("raw", "raw2")])
+def test_one_measure_is_compared(files: dict[str, str], pair: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", *(files[name] for name in pair), "--format", "json"]) == 0
+    compared = json.loads(capsys.readouterr().out)
+    assert compared["unit"] == "samples of non-idle wall time"
+    assert compared["candidates"][0]["total"]["delta"] == 0
+
+
+def test_other_measures_are_never_added(files: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for pair in (("slow", "cpu"), ("slow", "fast")):
+        directory = tmp_path / "-".join(pair)
+        directory.mkdir()
+        for name in pair:
+            (directory / name).write_bytes((tmp_path / name).read_bytes())
+        assert main(["report", str(directory)]) == 1
+        assert "the runs of one arm count different events" in capsys.readouterr().err
