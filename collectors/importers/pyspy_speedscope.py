@@ -86,9 +86,12 @@ class _Reader:
             raise self.error(f"{where} has not as many weights as samples")
         self._check_weights(weights, where)
         named = _thread_of(str(profile.get("name") or ""))
+        threads: dict[tuple[str, ...], int] = {}
         for sample in samples:
             labels, stack = self._stack(sample, where)
-            self.tables.add(self._thread(named, labels), stack, 1)
+            if labels not in threads:
+                threads[labels] = self._thread(named, labels)
+            self.tables.add(threads[labels], stack, 1)
 
     def _check_weights(self, weights: Sequence[object], where: str) -> None:
         for weight in set(weights) if all(isinstance(weight, int | float) for weight in weights) else {None}:

@@ -88,18 +88,20 @@ def shown_name(frame: PySpyFrame) -> str:
 
 @dataclass(slots=True)
 class PySpyTables:
-    """``counts``: samples by (row of the thread, row of the stack).  ``native``: stacks with code that is not Python's, whose
-    unwinding may have left frames out."""
+    """``counts``: samples by (number of the thread, row of the stack).  ``native``: stacks with code that is not Python's,
+    whose unwinding may have left frames out.  ``threads``: numbered in the order of their first sample."""
 
     tables: TextTables = field(default_factory=TextTables)
+    threads: dict[tuple[int, int, str], int] = field(default_factory=dict)
     counts: dict[tuple[int, int], int] = field(default_factory=dict)
     native: set[int] = field(default_factory=set)
     processes: dict[int, str] = field(default_factory=dict)
 
     def thread(self, thread: PySpyThread) -> int:
+        """Number of a thread."""
         if thread.process:
             self.processes[thread.pid] = thread.process
-        return self.tables.thread(thread.pid, thread.tid, thread.name)
+        return self.threads.setdefault((thread.pid, thread.tid, thread.name), len(self.threads))
 
     def stack(self, frames_root_first: Sequence[PySpyFrame]) -> int:
         """Row of a stack; one without frames, of a thread that was just beginning, gets one without a name."""
@@ -114,9 +116,10 @@ class PySpyTables:
 
     def capture(self, name: str, info: CaptureInfo, rate_hz: int, notes: Sequence[str] = ()) -> Capture:
         """``rate_hz`` 0 = not known.  ``FormatError`` when there are more samples than sums can hold."""
+        rows = self._thread_rows()
         for (thread, stack), count in self.counts.items():
             state = StackState.GAP_POSSIBLE if stack in self.native else StackState.COMPLETE
-            self.tables.add(SampleText(0, thread, -1, 0, stack, count, state))
+            self.tables.add(SampleText(0, rows[thread], -1, 0, stack, count, state))
         perf = replace(info.perf, event=EVENT_NAME, frequency_hz=rate_hz)
         events = (Event(EVENT_NAME, NON_IDLE_SAMPLES, rate_hz, 0),)
         names = {pid: self.tables.strings.number(self._process(pid)) for pid, _, _ in self.tables.thread_keys()}
@@ -130,6 +133,12 @@ class PySpyTables:
         if _ADDRESS.fullmatch(frame.name):
             return self.tables.frame(TextFrame(frame.file, int(frame.name, 16), "", is_return_address=False))
         return self.tables.frame(TextFrame(frame.file, 0, frame.name, is_return_address=False))
+
+    def _thread_rows(self) -> list[int]:
+        """Row of each thread.  py-spy does not find a thread's name in every sample: without one it has the name of the
+        others."""
+        names = {(pid, tid): name for pid, tid, name in reversed(self.threads) if name and tid >= 0}
+        return [self.tables.thread(pid, tid, name or names.get((pid, tid), "")) for pid, tid, name in self.threads]
 
     def _process(self, pid: int) -> str:
         return self.processes.get(pid) or ("python" if pid < 0 else f"pid {pid}")

@@ -190,6 +190,13 @@ def test_speedscope_file() -> None:
     assert (capture.quality.complete, capture.quality.gap_possible) == (5, 1)
 
 
+def test_a_thread_whose_name_was_not_always_found_is_one() -> None:
+    profiles = {"Process 71 Thread 75": [[2]], 'Process 71 Thread 75 "worker"': [[2], [2]], "Process 72 Thread 75": [[2]]}
+    capture = speedscope(document(FRAMES, profiles))
+    assert {thread: count for (_, thread, _), count in counted(capture).items()} == {"75 worker": 3, "75 ": 1}
+    assert sorted(zip(capture.threads.pid.tolist(), capture.threads.tid.tolist(), strict=True)) == [(71, 75), (72, 75)]
+
+
 def test_functions_that_pose_as_labels_stay_frames() -> None:
     posing = [frame('process 1:"init"', "/srv/p.py", 3), frame("thread (1): x", "/srv/p.py", 4), frame("f", "/srv/p.py", 5)]
     assert counted(speedscope(document(posing, {"Thread 7": [[0, 1, 2]]}))) == {
