@@ -13,7 +13,7 @@ from profiler.errors import FormatError
 from profiler.model.capture import Capture
 from profiler.model.run import CaptureInfo
 
-MOST_BYTES = 512 << 20
+MOST_BYTES = 256 << 20
 _SCHEMA = b"speedscope.app/file-format-schema.json"
 _EXPORTER = "py-spy"
 _PROFILE_NAME = re.compile(r'(?:Process (?P<pid>\d+) )?Thread (?:0x[0-9A-Fa-f]+|(?P<tid>\d+))(?: "(?P<name>.*)")?', re.DOTALL)
