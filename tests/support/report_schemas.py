@@ -113,3 +113,19 @@ POWER = _object(
     },
     unknown={"type": "array", "items": {"type": "string"}},
 )
+
+DOCTOR = _object(
+    schema={"const": "slotscope.doctor/1"},
+    fit={"type": "boolean"},
+    checks={
+        "type": "array",
+        "minItems": 1,
+        "items": _object(
+            subject={"type": "string"},
+            check={"type": "string"},
+            verdict={"enum": ["ok", "warning", "missing"]},
+            finding={"type": "string"},
+            advice={"type": "string"},
+        ),
+    },
+)
