@@ -122,13 +122,16 @@ def _is_high_below_user(lists: AddressLists) -> BoolColumn:
     calls_user = is_high[:-1] > is_high[1:]
     ends = lists.start[1:-1]
     calls_user[ends[(ends > 0) & (ends < len(is_high))] - 1] = False
-    if not calls_user.any():
-        return np.zeros(len(is_high), np.bool_)
-    row = np.repeat(np.arange(len(lists.start) - 1), np.diff(lists.start))
-    innermost_user = np.full(len(lists.start) - 1, -1, np.int64)
+    found = np.zeros(len(is_high), np.bool_)
+    # Chains that are broken so are few.
+    rows = distinct(np.searchsorted(lists.start, np.flatnonzero(calls_user), "right") - 1)
+    positions, start = row_positions(lists.start[:-1][rows], np.diff(lists.start)[rows])
+    is_high = is_high[positions]
+    row = np.repeat(np.arange(len(rows)), np.diff(start))
+    innermost_user = np.full(len(rows), -1, np.int64)
     user = np.flatnonzero(~is_high)
     innermost_user[row[user]] = user  # the last assignment stays
-    found: BoolColumn = is_high & (np.arange(len(is_high)) < innermost_user[row])
+    found[positions[is_high & (np.arange(len(is_high)) < innermost_user[row])]] = True
     return found
 
 
