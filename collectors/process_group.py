@@ -91,17 +91,40 @@ def first_to_end(processes: Sequence[GroupProcess], seconds: float) -> GroupProc
     return next((process for process in processes if process.descriptor in ready), None)
 
 
+class GroupGuard:
+    """Ends what is on its list when slotscope is killed; a context manager, at whose end nothing should be on the list."""
+
+    def __enter__(self) -> GroupGuard:
+        # A session of its own: the terminal's Ctrl-C reaches slotscope, which ends everything in order.
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-S", group_guard.__file__], stdin=subprocess.PIPE, bufsize=0, start_new_session=True
+        )
+        assert self._process.stdin is not None
+        self._list = self._process.stdin
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._list.close()
+        self._process.wait()
+
+    def add_this_process(self) -> None:
+        """Called in a child that leads a group of its own, before anything can go wrong in the parent."""
+        os.write(self._list.fileno(), b"+%d\n" % os.getpid())
+
+    def remove(self, group: int) -> None:
+        with contextlib.suppress(BrokenPipeError):
+            os.write(self._list.fileno(), b"-%d\n" % group)
+
+
 class ProcessGroups:
     """Starts processes; a context manager that leaves none of them behind, nor does it when slotscope is killed."""
 
     def __init__(self) -> None:
         self._started: list[GroupProcess] = []
+        self._guard = GroupGuard()
 
     def __enter__(self) -> ProcessGroups:
-        # A session of its own: the terminal's Ctrl-C reaches slotscope, which ends everything in order.
-        self._guard = subprocess.Popen(
-            [sys.executable, "-I", "-S", group_guard.__file__], stdin=subprocess.PIPE, bufsize=0, start_new_session=True
-        )
+        self._guard.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -109,18 +132,15 @@ class ProcessGroups:
             for process in reversed(self._started):
                 self.end(process)
         finally:
-            assert self._guard.stdin is not None
-            self._guard.stdin.close()
-            self._guard.wait()
+            self._guard.__exit__()
 
     def start(self, command: GroupCommand) -> GroupProcess:
         """``CaptureError`` when it cannot be started."""
         program = resolve_program(command.arguments[0])
-        assert self._guard.stdin is not None
-        guard, environment = self._guard.stdin.fileno(), {**os.environ, **dict(command.environment)}
+        environment = {**os.environ, **dict(command.environment)}
 
-        def become_member() -> None:  # in the child, before anything can go wrong in the parent
-            os.write(guard, b"+%d\n" % os.getpid())
+        def become_member() -> None:
+            self._guard.add_this_process()
             if command.cpus:
                 os.sched_setaffinity(0, command.cpus)
 
@@ -151,9 +171,7 @@ class ProcessGroups:
         deadline = time.monotonic() + GRACE_S
         while time.monotonic() < deadline and _has_members(process.pid):
             time.sleep(0.005)
-        assert self._guard.stdin is not None
-        with contextlib.suppress(BrokenPipeError):
-            os.write(self._guard.stdin.fileno(), b"-%d\n" % process.pid)
+        self._guard.remove(process.pid)
 
 
 def output_tail(output: Path) -> str:

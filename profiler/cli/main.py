@@ -30,7 +30,21 @@ if TYPE_CHECKING:
     from profiler.model.costs import MissingSymbols
 
 PROGRAM = "slotscope"
-COMMANDS = ("record", "report", "compare", "experiment", "export", "explain", "rules", "list", "show", "rm", "import", "demo")
+COMMANDS = (
+    "record",
+    "attach",
+    "report",
+    "compare",
+    "experiment",
+    "export",
+    "explain",
+    "rules",
+    "list",
+    "show",
+    "rm",
+    "import",
+    "demo",
+)
 _READING_COMMANDS = ("report", "compare", "export", "explain")
 EXIT_BY_SIGNAL = 128
 EXIT_INTERRUPTED = 130
