@@ -119,14 +119,15 @@ def check_access(target: AttachTarget) -> None:
 
 
 def foreign_root(pid: int) -> int:
-    """A descriptor of the process's root directory if it sees other files than slotscope does, else -1.  It stays usable when
-    the process has ended."""
+    """A descriptor of the process's root directory if it may see other files than slotscope does, else -1.  It stays usable
+    when the process has ended."""
     try:
+        is_same = os.readlink(f"/proc/{pid}/ns/mnt") == os.readlink("/proc/self/ns/mnt")
         descriptor = os.open(f"/proc/{pid}/root", os.O_PATH | os.O_DIRECTORY)
     except OSError:
         return -1
     own, its = os.stat("/"), os.fstat(descriptor)
-    if (own.st_dev, own.st_ino) == (its.st_dev, its.st_ino):
+    if is_same and (own.st_dev, own.st_ino) == (its.st_dev, its.st_ino):
         os.close(descriptor)
         return -1
     return descriptor

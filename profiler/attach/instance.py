@@ -22,13 +22,15 @@ _DELETED = " (deleted)"
 
 @dataclass(frozen=True, slots=True)
 class AttachedInstance:
-    """``descriptor``: readable when the process has ended.  ``locator``: finds its files, in its own root directory too."""
+    """``descriptor``: readable when the process has ended.  ``locator``: finds its files, in its own root directory too.
+    ``has_own_files``: it may see other files than slotscope."""
 
     target: AttachTarget
     program: ProgramFacts
     perf: PerfSettings
     locator: Locator
     descriptor: int
+    has_own_files: bool
 
 
 @contextlib.contextmanager
@@ -45,8 +47,9 @@ def attached_instance(target: AttachTarget, plan: AttachPlan, perf_version: str)
         root = foreign_root(target.pid)
         if root >= 0:
             stack.callback(os.close, root)
-        locator = Locator(SearchPaths(sysroot=Path(f"/proc/self/fd/{root}"))) if root >= 0 else Locator()
-        yield AttachedInstance(target, _program_facts(target), _settings(target, plan, perf_version), locator, descriptor)
+        locator = Locator(SearchPaths(extra_directories=(Path(f"/proc/self/fd/{root}"),))) if root >= 0 else Locator()
+        settings = _settings(target, plan, perf_version)
+        yield AttachedInstance(target, _program_facts(target), settings, locator, descriptor, has_own_files=root >= 0)
 
 
 def _ended(target: AttachTarget) -> str:

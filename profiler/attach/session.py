@@ -84,12 +84,14 @@ class KeptWindow:
 
 @dataclass(frozen=True, slots=True)
 class AttachSummary:
-    """``ending``: one line.  ``windows``: in order of time."""
+    """``ending``: one line.  ``windows``: in order of time.  ``files``: directory below which the process's own files are found
+    as long as it runs, "" = where everybody finds them."""
 
     session: str
     variant: str
     ending: str
     windows: tuple[KeptWindow, ...]
+    files: str = ""
 
 
 def attach_session(plan: AttachPlan, store: Store, stop: StopRequest, note: Note) -> AttachSummary:
@@ -123,7 +125,8 @@ def attach_session(plan: AttachPlan, store: Store, stop: StopRequest, note: Note
             state = SessionState.INTERRUPTED if stop.number and plan.duration_s else SessionState.FINISHED
         finally:
             store.finish_session(session, state)
-    return AttachSummary(session, variant, ending, tuple(watch.windows))
+    files = f"/proc/{target.pid}/root" if instance.has_own_files and target.is_there() else ""
+    return AttachSummary(session, variant, ending, tuple(watch.windows), files)
 
 
 @dataclass(frozen=True, slots=True)

@@ -183,4 +183,5 @@ def _next_command(summary: AttachSummary, context: CliContext, plan: AttachPlan)
     if not any(window.samples for window in summary.windows):
         return f"next: {program} show {summary.session}"
     phase = f" --phase {shlex.quote(plan.phase)}" if plan.phase else ""
-    return f"next: {program} report {summary.session}/{summary.variant}{phase}"
+    files = f" --debug-dir {summary.files}" if summary.files else ""
+    return f"next: {program} report {summary.session}/{summary.variant}{phase}{files}"

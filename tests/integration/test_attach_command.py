@@ -455,3 +455,29 @@ def test_metrics_of_the_process(burner: StartBurner, attach: StartAttach, tmp_pa
     refused = attach("--pid", str(target.pid), *options, *FAST)
     refused.end(code=1)
     assert "cannot be read: Connection refused" in refused.log.read_text()
+
+
+@pytest.mark.full
+def test_process_in_a_mount_namespace(program: Path, attach: StartAttach, tmp_path: Path) -> None:
+    """As in a container: its executable lies where only it sees it."""
+    if os.geteuid() != 0 or shutil.which("unshare") is None:
+        pytest.skip("needs root and unshare")
+    inside = tmp_path / "inside"
+    inside.mkdir()
+    script = f"mount --bind {program.parent} {inside} && exec {inside}/burner forever"
+    with (tmp_path / "inside.txt").open("wb") as output:
+        process = subprocess.Popen(["unshare", "-m", "sh", "-c", script], stdin=subprocess.DEVNULL, stdout=output)
+    try:
+        wait_for_line(tmp_path / "inside.txt", "ready")
+        assert list(inside.iterdir()) == []
+        options = ("--frequency", "997", "--call-graph", "dwarf")
+        printed = attach("--pid", str(process.pid), "--duration", "1", *options).end()
+        (capture,) = captures_of(tmp_path)
+        assert capture.quality.complete > 0.9 * capture.quality.samples
+        assert f"--debug-dir /proc/{process.pid}/root" in printed
+        files = ("--debug-dir", f"/proc/{process.pid}/root")
+        report = json.loads(slotscope(tmp_path, "report", "last", *files, "--by", "function", "--format", "json"))
+        assert next(row for row in report["rows"] if row["name"] == "endless_part")["total"] > 0.9 * report["total"]
+    finally:
+        process.kill()
+        process.wait()
