@@ -59,12 +59,12 @@ class AttachedPerf:
 
     def begin(self) -> int:
         """The moment (monotonic, ns) from which on is recorded."""
-        self._channel.send(b"enable")  # one that is gone says why when it is finished
+        self._channel.send(b"enable", ATTACH_TIMEOUT_S)  # one that is gone says why when it is finished
         return time.monotonic_ns()
 
     def pause(self) -> int:
         """The moment (monotonic, ns) up to which was recorded."""
-        self._channel.send(b"disable")
+        self._channel.send(b"disable", ATTACH_TIMEOUT_S)
         return time.monotonic_ns()
 
     def finish(self) -> tuple[PerfEnd, int]:

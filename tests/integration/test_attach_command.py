@@ -148,17 +148,17 @@ def thread_names(capture: Capture) -> set[str]:
     return {capture.strings[name] for name in capture.threads.thread_name[used].tolist()}
 
 
-def perfs_of(directory: Path) -> list[str]:
-    """Command lines of running perfs that write below a directory."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        try:
-            words = (entry / "cmdline").read_bytes() if entry.name.isdigit() else b""
-        except OSError:
-            continue
-        if b"perf\0record" in words and os.fsencode(directory) in words:
-            found.append(words.decode())
-    return found
+def perfs_of(directory: Path) -> list[int]:
+    """Running perfs that write below a directory."""
+    return [int(entry) for entry in os.listdir("/proc") if entry.isdigit() and _writes_below(int(entry), directory)]
+
+
+def _writes_below(pid: int, directory: Path) -> bool:
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+    return b"perf\0record" in words and os.fsencode(directory) in words
 
 
 def test_threads_and_children_early_and_late(burner: StartBurner, attach: StartAttach, tmp_path: Path) -> None:
@@ -481,3 +481,19 @@ def test_process_in_a_mount_namespace(program: Path, attach: StartAttach, tmp_pa
     finally:
         process.kill()
         process.wait()
+
+
+@pytest.mark.full
+def test_perf_that_is_killed_is_replaced(burner: StartBurner, attach: StartAttach, tmp_path: Path) -> None:
+    """Its window is left out, and says so; when it happens again at once, the session ends."""
+    target = burner("forever")
+    attached = attach("--pid", str(target.pid), "--window", "2", *FAST)
+    attached.wait_until_recording()
+    os.kill(min(perfs_of(tmp_path)), signal.SIGKILL)
+    wait_for_line(attached.log, "window 1 ")
+    wait_for_line(attached.log, "window 2 ")
+    attached.end(signal.SIGINT)
+    first, second, *_ = captures_of(tmp_path)
+    assert "perf ended with status -9" in first.info.outcome.failure
+    assert second.info.outcome.failure == ""
+    assert len(second.samples) > 50

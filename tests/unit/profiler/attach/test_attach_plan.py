@@ -28,9 +28,9 @@ def test_windows_fit_the_duration() -> None:
     assert window_length_s(90, None) == 45
     assert window_length_s(600, 30) == 30
     assert window_length_s(0, 5) == 5
-    with pytest.raises(UsageError, match="no multiple of --window 60.*ask for 120"):
+    with pytest.raises(UsageError, match=r"no multiple of --window 60.*ask for 120"):
         window_length_s(90, 60)
-    with pytest.raises(UsageError, match="--duration 5 is no multiple of --window 60.*ask for 60"):
+    with pytest.raises(UsageError, match=r"--duration 5 is no multiple of --window 60.*ask for 60"):
         window_length_s(5, 60)
     for window_s in (0.0, -1.0, 0.9, float("nan"), float("inf")):
         with pytest.raises(UsageError, match="expected at least 1 second"):
