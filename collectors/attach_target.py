@@ -10,6 +10,7 @@ import os
 import pwd
 import re
 import subprocess
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -64,6 +65,10 @@ class AttachTarget:
     def instance(self) -> str:
         """Names this process among those that take its place."""
         return f"{self.name}-{self.pid}"
+
+    def age_s(self) -> float:
+        """Seconds since it started."""
+        return time.clock_gettime(time.CLOCK_BOOTTIME) - self.started / os.sysconf("SC_CLK_TCK")
 
     def is_there(self) -> bool:
         """Whether the process runs, and is the same one."""

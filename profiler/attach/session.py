@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
 
-from collectors.attach_target import AttachTarget, check_access, find_target
+from collectors.attach_target import check_access, find_target
 from collectors.attached_perf import AttachedPerf, attach
 from collectors.host import host_facts
 from collectors.perf_record import PerfEnd, perf_version
@@ -25,6 +25,7 @@ from profiler.attach.instance import AttachedInstance, attached_instance
 from profiler.attach.plan import AttachPlan, check_attach_plan, variant_of
 from profiler.attach.reading import WindowReader, WindowRecording, recording_path
 from profiler.attach.stop_request import StopRequest
+from profiler.attach.summary import AttachSummary, KeptWindow, window_line
 from profiler.attach.window import (
     PERF_CPU,
     CpuReading,
@@ -43,11 +44,11 @@ from profiler.model.capture import Capture
 from profiler.model.run import CaptureInfo, HostFacts, RunIdentity, RunMode, RunOutcome
 from profiler.store.records import SessionStart, SessionState
 from profiler.store.store import Store
-from reports.quantities import count, counted, scale_for
 from symbolize.locate import Locator
 
 TICK_S = 1.0
-POLL_S = 0.5
+POLL_S = 0.25
+SETTLED_S = 0.5
 LEAST_LEAD_S = 0.4
 # A window's raw recording, which stays until it is read: more is not written.
 LARGEST_RECORDING_BYTES = 1 << 30
@@ -66,32 +67,6 @@ class Cause(Enum):
     TARGET = "the process ended"
     PERF = "perf ended"
     SIZE = "the recording reached 1 GiB"
-
-
-@dataclass(frozen=True, slots=True)
-class KeptWindow:
-    """A window that is in the store.  ``gap_ns``: time before it that no perf recorded, after a window of the same process;
-    -1 = it is the first one.  ``perf_ns``: CPU time of perf."""
-
-    number: int
-    instance: str
-    outcome: RunOutcome
-    samples: int
-    lost_samples: int
-    gap_ns: int
-    perf_ns: int
-
-
-@dataclass(frozen=True, slots=True)
-class AttachSummary:
-    """``ending``: one line.  ``windows``: in order of time.  ``files``: directory below which the process's own files are found
-    as long as it runs, "" = where everybody finds them."""
-
-    session: str
-    variant: str
-    ending: str
-    windows: tuple[KeptWindow, ...]
-    files: str = ""
 
 
 def attach_session(plan: AttachPlan, store: Store, stop: StopRequest, note: Note) -> AttachSummary:
@@ -202,10 +177,10 @@ class _Watch:
             if self.plan.finder.pid:
                 return ended
             self.note(f"{ended}; waiting for another {self.plan.finder}")
-            target = self._await_another()
-            if target is None:
+            following = self._await_another(instances)
+            if following is None:
                 return f"{ended}, and no other took its place"
-            instance = instances.enter_context(attached_instance(target, self.plan, self.version))
+            instance = following
             self._check_build(instance, first_build)
 
     def _check_build(self, instance: AttachedInstance, first_build: str) -> None:
@@ -216,14 +191,16 @@ class _Watch:
                 f"session {self.session}"
             )
 
-    def _await_another(self) -> AttachTarget | None:
-        """None when somebody asked for the end, or the duration is over."""
+    def _await_another(self, instances: contextlib.ExitStack) -> AttachedInstance | None:
+        """None when somebody asked for the end, or the duration is over.  One that has only just started is let settle: it may
+        be a fork that has not become the program yet."""
         told = ""
         while not self._end_ns or time.monotonic_ns() < self._end_ns:
             try:
                 target = find_target(self.plan.finder)
                 check_access(target)
-                return target
+                if target.age_s() >= SETTLED_S:
+                    return instances.enter_context(attached_instance(target, self.plan, self.version))
             except CaptureError as error:
                 # None for a moment, or an old and a new one, is what a restart looks like.
                 if str(error) != told and told:
@@ -397,18 +374,3 @@ class _Recorder:
         if is_gone or target.pid not in reading.pids:
             return Edge(read_cpu_again(target, last), None)
         return edge_at(reading, plan, self.pages)
-
-
-def window_line(window: KeptWindow) -> str:
-    """What is told of a window as soon as it is kept."""
-    outcome = window.outcome
-    times = scale_for([outcome.wall_ns], "ns").quantity(outcome.wall_ns)
-    used_ns = outcome.user_ns + outcome.system_ns
-    parts = [f"window {window.number + 1}", window.instance, times, f"cpu {scale_for([used_ns], 'ns').quantity(used_ns)}"]
-    parts.append(counted(window.samples, "sample"))
-    parts += [f"{metric.name} {scale_for([metric.value], metric.unit).quantity(metric.value)}" for metric in outcome.metrics]
-    if window.gap_ns >= 0:
-        parts.append(f"gap before it {scale_for([window.gap_ns], 'ns').quantity(window.gap_ns)}")
-    if window.lost_samples:
-        parts.append(f"LOST {count(window.lost_samples)}: lower --frequency, or another --call-graph")
-    return "  ".join([*parts, *([f"left out: {outcome.failure}"] if outcome.failure else [])])

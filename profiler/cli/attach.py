@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collectors.attach_target import TargetFinder
     from collectors.prometheus import PageMetric
     from profiler.attach.plan import AttachPlan
-    from profiler.attach.session import AttachSummary
+    from profiler.attach.summary import AttachSummary
 
 NAME = "attach"
 HELP = "Profile a process that runs already, window after window"

@@ -196,7 +196,7 @@ def test_ends_of_windows_leave_hardly_a_gap_and_the_windows_are_one_process(
     burner: StartBurner, attach: StartAttach, tmp_path: Path
 ) -> None:
     target = burner("forever")
-    printed = attach("--pid", str(target.pid), "--duration", "4", "--window", "1", *FAST).end()
+    printed = attach("--pid", str(target.pid), "--duration", "3", "--window", "1", *FAST).end()
     captures = captures_of(tmp_path)
     assert captures
     for capture in captures:
@@ -277,7 +277,8 @@ def test_process_that_ends_is_told_of(burner: StartBurner, attach: StartAttach, 
     (capture,) = captures_of(tmp_path)
     assert capture.info.outcome.failure == ""
     assert any("in place of 60 s: the process ended" in note for note in capture.quality.notes)
-    assert sampled_s([capture]) > 0.2 * capture.info.outcome.wall_ns / 1e9
+    # The last second of its CPU time may be missing; its samples are there.
+    assert sampled_s([capture]) > 0.9 * cpu_s(capture) > 0
 
 
 def test_asked_to_end_early(burner: StartBurner, attach: StartAttach, tmp_path: Path) -> None:
@@ -434,6 +435,7 @@ def wait_for_port(port: int) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.full
 def test_metrics_of_the_process(burner: StartBurner, attach: StartAttach, tmp_path: Path) -> None:
     """The page says 4 ms per observation; one that cannot be read is told before anything begins."""
     with socket.socket() as free:
