@@ -17,9 +17,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from collectors.attach_target import AttachTarget, can_be_recorded, thread_starts
+from collectors.guard import GroupGuard
 from collectors.perf_control import PerfChannel, open_channel
 from collectors.perf_record import PerfEnd, PerfRecorder, explain_failure, perf_arguments
-from collectors.process_group import GroupGuard
 from profiler.errors import CaptureError
 from profiler.model.run import PerfSettings
 
@@ -90,7 +90,7 @@ class AttachedPerf:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
-            self._guard.remove(self.pid)
+            self._guard.release(self.pid)
 
 
 def attach(settings: PerfSettings, target: AttachTarget, output: Path, guard: GroupGuard) -> AttachedPerf:
@@ -141,7 +141,7 @@ def _attempt(settings: PerfSettings, pids: tuple[int, ...], output: Path, guard:
         channel = open_channel(
             lambda control: _with_small_buffers(perf_arguments(settings, pids, output, control, is_root), is_root),
             messages,
-            guard.add_this_process,
+            guard.watch_own_group,
         )
     except BaseException:
         messages.close()
@@ -153,13 +153,13 @@ def _attempt(settings: PerfSettings, pids: tuple[int, ...], output: Path, guard:
     except BaseException:
         channel.close_answers()
         recorder.abort()
-        guard.remove(channel.process.pid)
+        guard.release(channel.process.pid)
         raise
     if is_ready:
         return AttachedPerf(channel, recorder, guard, pids)
     channel.close_answers()
     channel.process.wait()
-    guard.remove(channel.process.pid)
+    guard.release(channel.process.pid)
     return recorder.messages()
 
 

@@ -1,7 +1,8 @@
 """A process that outlives slotscope by a moment, to end what slotscope started.  Executed by its file name, never imported.
 
-Reads lines ``+PGID`` and ``-PGID`` from standard input.  At its end, which comes when slotscope ends, however that is killed,
-the process groups that are still on the list are ended: politely, then for certain.
+Closes standard output when it is ready, then reads lines ``+PGID`` and ``-PGID`` from standard input.  At its end, which
+comes when slotscope ends, however that is killed, the process groups that are still on the list are ended: politely, then for
+certain.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ GRACE_S = 2.0
 
 def _main() -> None:
     groups: set[int] = set()
+    os.close(1)  # not sys.stdout.close(), which leaves the descriptor open
     for line in sys.stdin.buffer:
         group = int(line[1:])
         groups.add(group) if line.startswith(b"+") else groups.discard(group)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -36,7 +35,8 @@ def with_names_of_host(capture: Capture, files: JitMapFiles, dumps: Mapping[int,
 
     ``dumps``: paths of jitdump files by pid; such a file is preferred, it names all code.
     """
-    if (capture.info.host.hostname, capture.info.host.kernel) != (platform.node(), platform.release()):
+    this = os.uname()
+    if (capture.info.host.hostname, capture.info.host.kernel) != (this.nodename, this.release):
         return capture
     period = _recorded_period(capture)
     maps: dict[int, CodeMap] = {}

@@ -22,6 +22,8 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from collectors import gate
+from collectors.guard import GroupGuard
+from collectors.process_times import has_running
 from profiler.errors import CaptureError
 from profiler.model.run import RunOutcome
 
@@ -33,13 +35,15 @@ TERMINATE_GRACE_S = 2.0
 class LaunchRequest:
     """``arguments``: program and arguments; the program is looked up in PATH.  ``output``: file that takes the program's
     standard output and standard error.  ``cpus``: CPUs it may run on, empty = all.  ``environment``: added to slotscope's own.
-    ``timeout_s``: the program is ended when it takes longer, 0 = it may take any time."""
+    ``timeout_s``: the program is ended when it takes longer, 0 = it may take any time.  ``guard``: ends the program with its
+    children when slotscope is killed; without one that is the end of the program alone."""
 
     arguments: tuple[str, ...]
     output: Path
     cpus: frozenset[int] = frozenset()
     environment: tuple[tuple[str, str], ...] = ()
     timeout_s: float = 0.0
+    guard: GroupGuard | None = None
 
 
 class Recorder(Protocol):
@@ -138,11 +142,16 @@ class _Gate:
             os.close(gate_read)
             os.close(report_write)
         self.pid = self._process.pid
+        # Until the gate opens it ends by itself when slotscope does.
+        if self._request.guard is not None:
+            self._request.guard.watch(self.pid)
         return self
 
     def __exit__(self, *_: object) -> None:
         if not self._is_reaped:
             self.kill()
+        if self._request.guard is not None:
+            self._request.guard.release(self.pid)
         self._close_gate()
         os.close(self._report_read)
 
@@ -208,7 +217,7 @@ class _Gate:
         if not self._is_reaped:
             self._reap(0)
         deadline = time.monotonic() + TERMINATE_GRACE_S
-        while time.monotonic() < deadline and self._has_group():
+        while time.monotonic() < deadline and has_running(self.pid):
             time.sleep(0.005)
 
     def _reap(self, options: int) -> bool:
@@ -220,13 +229,6 @@ class _Gate:
     def _reaped(self) -> None:
         self._is_reaped = True
         self._process.returncode = 0  # waited for here, not by the Popen object
-
-    def _has_group(self) -> bool:
-        try:
-            os.killpg(self.pid, 0)
-        except ProcessLookupError:
-            return False
-        return True
 
     def _signal(self, number: int) -> None:
         with contextlib.suppress(ProcessLookupError):

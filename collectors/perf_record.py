@@ -142,7 +142,7 @@ def explain_failure(lines: Sequence[str], settings: PerfSettings) -> str:
         return "this perf is too old for --control: version 5.10 or later is needed"
     if re.search(r"paranoid|permission|not permitted|Access to performance monitoring|EACCES|EPERM", text, re.IGNORECASE):
         return (
-            f"perf may not record here (kernel.perf_event_paranoid is {_paranoid_level()}): run "
+            f"perf may not record here (kernel.perf_event_paranoid is {paranoid_level()}): run "
             "`sudo sysctl kernel.perf_event_paranoid=1`, or give perf the capability: "
             f"`sudo setcap cap_perfmon+ep {shutil.which('perf') or '$(command -v perf)'}`"
         )
@@ -156,7 +156,8 @@ def _first_fact(lines: Sequence[str]) -> str:
     return facts[0] if facts else "it gave no reason"
 
 
-def _paranoid_level() -> str:
+def paranoid_level() -> str:
+    """kernel.perf_event_paranoid, "unknown" when it cannot be read."""
     try:
         return _PARANOID.read_text().strip()
     except OSError:

@@ -10,14 +10,14 @@ import os
 import select
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from collectors import group_guard
+from collectors.guard import GroupGuard
 from collectors.launcher import OUTPUT_TAIL_BYTES, resolve_program
+from collectors.process_times import has_running
 from profiler.errors import CaptureError
 
 GRACE_S = 2.0
@@ -91,48 +91,19 @@ def first_to_end(processes: Sequence[GroupProcess], seconds: float) -> GroupProc
     return next((process for process in processes if process.descriptor in ready), None)
 
 
-class GroupGuard:
-    """Ends what is on its list when slotscope is killed; a context manager, at whose end nothing should be on the list."""
-
-    def __enter__(self) -> GroupGuard:
-        # A session of its own: the terminal's Ctrl-C reaches slotscope, which ends everything in order.
-        self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", group_guard.__file__], stdin=subprocess.PIPE, bufsize=0, start_new_session=True
-        )
-        assert self._process.stdin is not None
-        self._list = self._process.stdin
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._list.close()
-        self._process.wait()
-
-    def add_this_process(self) -> None:
-        """Called in a child that leads a group of its own, before anything can go wrong in the parent."""
-        os.write(self._list.fileno(), b"+%d\n" % os.getpid())
-
-    def remove(self, group: int) -> None:
-        with contextlib.suppress(BrokenPipeError):
-            os.write(self._list.fileno(), b"-%d\n" % group)
-
-
 class ProcessGroups:
-    """Starts processes; a context manager that leaves none of them behind, nor does it when slotscope is killed."""
+    """Starts processes; a context manager that leaves none of them behind.  ``guard`` sees to it when slotscope is killed."""
 
-    def __init__(self) -> None:
+    def __init__(self, guard: GroupGuard) -> None:
+        self._guard = guard
         self._started: list[GroupProcess] = []
-        self._guard = GroupGuard()
 
     def __enter__(self) -> ProcessGroups:
-        self._guard.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
-        try:
-            for process in reversed(self._started):
-                self.end(process)
-        finally:
-            self._guard.__exit__()
+        for process in reversed(self._started):
+            self.end(process)
 
     def start(self, command: GroupCommand) -> GroupProcess:
         """``CaptureError`` when it cannot be started."""
@@ -140,7 +111,7 @@ class ProcessGroups:
         environment = {**os.environ, **dict(command.environment)}
 
         def become_member() -> None:
-            self._guard.add_this_process()
+            self._guard.watch_own_group()
             if command.cpus:
                 os.sched_setaffinity(0, command.cpus)
 
@@ -169,9 +140,9 @@ class ProcessGroups:
         self._started.remove(process)
         process.close()
         deadline = time.monotonic() + GRACE_S
-        while time.monotonic() < deadline and _has_members(process.pid):
+        while time.monotonic() < deadline and has_running(process.pid):
             time.sleep(0.005)
-        self._guard.remove(process.pid)
+        self._guard.release(process.pid)
 
 
 def output_tail(output: Path) -> str:
@@ -190,11 +161,3 @@ def ending_text(exit_code: int, output: Path) -> str:
         how = f"killed by signal {-exit_code}"
     lines = output_tail(output).strip().splitlines()
     return f"{how}; its last line: {lines[-1][:200]}" if lines else how
-
-
-def _has_members(group: int) -> bool:
-    try:
-        os.killpg(group, 0)
-    except ProcessLookupError:
-        return False
-    return True

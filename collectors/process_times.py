@@ -11,7 +11,8 @@ from pathlib import Path
 
 _CLOCK_OF_PROCESS = 2  # the scheduler's clock, in the low bits of a process's clock ID (linux/posix-timers.h)
 # Fields of /proc/PID/stat (proc(5)), counted from the state behind the name.
-_PARENT, _SESSION, _USER, _STARTED = 1, 3, 11, 19
+_STATE, _PARENT, _SESSION, _USER, _STARTED = 0, 1, 3, 11, 19
+_ENDED = (b"Z", b"X")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,22 @@ def all_processes() -> dict[int, ProcessStatus]:
     """Of this host, by ID."""
     found = (status_of(int(entry.name)) for entry in os.scandir("/proc") if entry.name.isdigit())
     return {status.pid: status for status in found if status is not None}
+
+
+def has_running(session: int) -> bool:
+    """Whether a process of the session has not ended.  One that has and is not waited for does not count: in a container there
+    may be nobody to wait for what a service leaves behind."""
+    with os.scandir("/proc") as entries:
+        return any(_is_running_member(entry.name, session) for entry in entries if entry.name.isdigit())
+
+
+def _is_running_member(pid: str, session: int) -> bool:
+    try:
+        stat = Path("/proc", pid, "stat").read_bytes()
+    except OSError:
+        return False
+    fields = stat[stat.rindex(b")") + 2 :].split()
+    return int(fields[_SESSION]) == session and fields[_STATE] not in _ENDED
 
 
 def tree(roots: Collection[int], processes: Mapping[int, ProcessStatus]) -> list[ProcessStatus]:

@@ -11,6 +11,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from collectors.guard import GroupGuard
 from profiler.errors import CaptureError
 
 POLL_S = 0.02
@@ -20,13 +21,15 @@ _SESSION_FIELD = 3  # of /proc/PID/stat, counted from the state behind the name
 
 @dataclass(frozen=True, slots=True)
 class TreeCommand:
-    """``environment``: added to slotscope's own.  ``output``: file that takes what it prints.  ``timeout_s``: 0 = none."""
+    """``environment``: added to slotscope's own.  ``output``: file that takes what it prints.  ``timeout_s``: 0 = none.
+    ``held``: descriptors, as of locks, that stay open until the command has ended, even when slotscope is killed before."""
 
     arguments: tuple[str, ...]
     directory: Path
     output: Path
     environment: tuple[tuple[str, str], ...] = ()
     timeout_s: float = 0.0
+    held: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,41 +48,49 @@ class TreeUsage:
 def run_tree(command: TreeCommand) -> TreeUsage:
     """Runs the command in a session of its own and waits for it.
 
-    ``CaptureError`` when it cannot be started.  On any exception, Ctrl-C included, its whole process group is ended first.
+    ``CaptureError`` when it cannot be started.  On any exception, Ctrl-C included, its whole process group is ended first, and
+    so it is when slotscope is killed.
     """
-    environment = {**os.environ, **dict(command.environment)}
-    started_ns = time.monotonic_ns()
-    try:
-        with command.output.open("wb") as output:
-            process = subprocess.Popen(
-                command.arguments,
-                cwd=command.directory,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                start_new_session=True,
-            )
-    except OSError as error:
-        raise CaptureError(f"{command.arguments[0]}: cannot be run in {command.directory}: {error.strerror}") from None
-    try:
-        peak_bytes, timed_out = _watch(process.pid, command.timeout_s)
-        if timed_out:
+    with GroupGuard(command.held) as guard:
+        started_ns = time.monotonic_ns()
+        process = _start(command, guard)
+        try:
+            peak_bytes, timed_out = _watch(process.pid, command.timeout_s)
+            if timed_out:
+                _end_group(process.pid)
+            _, status, usage = os.wait4(process.pid, 0)
+            ended_ns = time.monotonic_ns()
+        except BaseException:
             _end_group(process.pid)
-        _, status, usage = os.wait4(process.pid, 0)
-    except BaseException:
-        _end_group(process.pid)
-        process.wait()
-        raise
+            process.wait()
+            raise
+        guard.release(process.pid)
     process.returncode = os.waitstatus_to_exitcode(status)
     return TreeUsage(
         exit_code=process.returncode,
-        wall_ns=time.monotonic_ns() - started_ns,
+        wall_ns=ended_ns - started_ns,
         cpu_ns=round((usage.ru_utime + usage.ru_stime) * 1e9),
         # Not the kernel's maximum: that holds the memory of slotscope, from between the fork and the exec.
         peak_bytes=peak_bytes,
         timed_out=timed_out,
     )
+
+
+def _start(command: TreeCommand, guard: GroupGuard) -> subprocess.Popen[bytes]:
+    try:
+        with command.output.open("wb") as output:
+            return subprocess.Popen(
+                command.arguments,
+                cwd=command.directory,
+                env={**os.environ, **dict(command.environment)},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+                preexec_fn=guard.watch_own_group,
+            )
+    except OSError as error:
+        raise CaptureError(f"{command.arguments[0]}: cannot be run in {command.directory}: {error.strerror}") from None
 
 
 def _watch(pid: int, timeout_s: float) -> tuple[int, bool]:

@@ -16,7 +16,6 @@ from collectors.ingest.ingest import ImageSource, IngestEnvironment, RuleStore, 
 from collectors.ingest.jit_dump import dump_paths
 from collectors.ingest.kernel_identity import KernelIdentity, kernel_identity
 from collectors.jit_maps import JitMapFiles, with_names_of_host
-from collectors.perf_data.directory import open_directory
 from collectors.perf_data.expansion import Progress, silent
 from collectors.perf_data.file_kind import FileKind, file_kind, may_be_json
 from collectors.perf_data.file_wrapping import unwrapped
@@ -55,6 +54,8 @@ def read_recording(path: Path, info: CaptureInfo | None, locator: Locator, progr
     running kernel when it is the one that was recorded.  ``FormatError`` for files that cannot be read or are no recordings.
     """
     if path.is_dir():
+        from collectors.perf_data.directory import open_directory
+
         recording = Recording(open_directory(path, progress))
         return _capture(recording, path, info, locator)
     with _opened(path) as stream:

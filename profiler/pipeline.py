@@ -18,9 +18,7 @@ from profiler.analysis.arm_quality import FAIL_UNRESOLVED, QualityVerdict, judge
 from profiler.analysis.attribute import attribute
 from profiler.analysis.attributed_run import AttributedRun, attributed_run
 from profiler.analysis.cpu_coverage import coverage_findings
-from profiler.analysis.focus import focused
 from profiler.analysis.logical_stacks import LogicalStacks, expand
-from profiler.analysis.nearest_names import nearest_names
 from profiler.analysis.owners import merge_other_functions, merge_owner_cells, other_functions, owner_cells
 from profiler.analysis.phase_findings import Unproven, phase_findings, unproven_weight
 from profiler.analysis.phases import PhaseSelection, select_phase
@@ -275,6 +273,8 @@ class _Analysis:
         if phase is not None:
             admitted &= phase.admitted
         if self._options.focus or self._options.ignore:
+            from profiler.analysis.focus import focused
+
             passes = focused(symbolized, stacks, self._options.focus, self._options.ignore)
             admitted &= passes[stacks.innermost][capture.samples.stack]
         dso_names = [dso.name for dso in capture.dsos]
@@ -313,5 +313,7 @@ def _run_order(capture: Capture) -> tuple[str | int, ...]:
 
 
 def _hint(pattern: str, names: set[str]) -> str:
+    from profiler.analysis.nearest_names import nearest_names
+
     found = nearest_names(pattern, names)
     return f"; nearest names: {', '.join(found)}" if found else ""

@@ -67,12 +67,14 @@ def render_report_csv(report: ArmReport) -> str:
 
 
 def render_comparison_csv(*comparisons: Comparison) -> str:
-    """``kind`` is "row", "total" or "metric"; one line per candidate and row, comparison after comparison."""
+    """``kind`` is "row", "total" or "metric"; one line per candidate and row, comparison after comparison.  No total where
+    there is no profile: it would be a 0 that nobody measured."""
     lines: list[Sequence[Cell]] = []
     for comparison in comparisons:
         for candidate in comparison.candidates:
             lines += [(candidate.name, "row", *_comparison_cells(row, comparison.unit)) for row in candidate.rows]
-            lines.append((candidate.name, "total", *_comparison_cells(candidate.total, comparison.unit)))
+            if candidate.is_profiled:
+                lines.append((candidate.name, "total", *_comparison_cells(candidate.total, comparison.unit)))
             lines += [(candidate.name, "metric", *_comparison_cells(metric.row, metric.unit)) for metric in candidate.metrics]
     return _text(COMPARISON_COLUMNS, lines)
 

@@ -12,6 +12,7 @@ from profiler.model.experiment_result import (
     Agreement,
     ControlResult,
     ControlRow,
+    ExperimentPower,
     GainAttribution,
     Ladder,
     MetricAgreement,
@@ -52,7 +53,7 @@ def _variant_row(variant: VariantFacts, baseline: str) -> tuple[str, ...]:
         note,
         variant.revision,
         bytes_text(variant.size_bytes),
-        _duration(build.wall_ns) if build else "",
+        f"{_duration(build.wall_ns)}{' (incremental)' if build.edit else ''}" if build else "",
         _duration(build.cpu_ns) if build else "",
         bytes_text(build.peak_bytes) if build else "",
         _duration(rebuild.wall_ns) if rebuild else "",
@@ -132,12 +133,12 @@ def _percent_decimals(interval: Interval | None) -> int:
 
 
 def agreement_line(agreement: MetricAgreement) -> str:
-    """ "epoch: the profile changed by -12.1 %, epoch by -12.3 %: they agree"."""
+    """ "epoch: the profile changed by -12.1 %, the metric by -12.3 % (geometric means): they agree"."""
     changes = [
         f"{100 * change:+.1f} %" if change is not None else "an unknown part"
         for change in (agreement.profile_change, agreement.metric_change)
     ]
-    line = f"{agreement.metric}: the profile changed by {changes[0]}, {agreement.metric} by {changes[1]}"
+    line = f"{agreement.metric}: the profile changed by {changes[0]}, the metric by {changes[1]} (geometric means)"
     if agreement.agreement is Agreement.AGREE:
         return f"{line}: they agree within what these runs can tell"
     if agreement.agreement is Agreement.DIFFER:
@@ -187,13 +188,14 @@ def control_table(control: ControlResult, limit: int, better_higher: Set[str] = 
     """The change under the condition, under the control, and their difference, which is the gain that the control does not
     explain; beyond ``limit`` rows the rest is added up; then the total and the metrics.  ``better_higher``: metrics that gain
     by rising."""
-    scale = scale_for([row.change for row in (*control.rows, control.total)], control.unit)
+    totals = () if control.total is None else (control.total,)
+    scale = scale_for([row.change for row in (*control.rows, *totals)], control.unit if totals else "")
     shown, left = _within(control.rows, limit)
     lines = [_control_row(row, scale) for row in shown]
     if left:
         changes = [(row.change, row.control_change, row.difference) for row in left]
         lines.append((_others(left), *(scale.signed(sum(column)) for column in zip(*changes, strict=True)), "", "", ""))
-    lines.append(_control_row(control.total, scale))
+    lines += [_control_row(row, scale) for row in totals]
     for metric in control.metrics:
         metric_scale = scale_for([metric.change, metric.control_change], metric.unit)
         verdict = _REVERSED.get(metric.verdict, metric.verdict) if metric.name in better_higher else metric.verdict
@@ -235,6 +237,27 @@ _CONTROL_VERDICTS = {
 }
 
 
+def power_overview_table(power: ExperimentPower) -> TextTable:
+    """What so many runs per arm would show of the primary metric (or the total, or the first metric), one row a comparison."""
+    first = power.tables[0]
+    rows = []
+    for table in power.tables:
+        row = table.headline(power.primary)
+        scale = scale_for([row.mean], row.unit)
+        mean, *cells = _power_row(row, scale)[1:-1]
+        name = f"{table.candidate} less {table.control}" if table.control else table.candidate
+        rows.append((name, _with_unit(row.label, scale), mean, *cells))
+    headers = ("comparison", "of", "mean", *_power_headers(first))
+    return TextTable(headers, tuple(rows), frozenset({0, 1}))
+
+
+def _power_headers(power: PowerTable) -> tuple[str, ...]:
+    return (
+        *(f"{runs} {power.replicates}" for runs in power.runs),
+        f"{power.replicates} for {margin_text(power.margin)}",
+    )
+
+
 def power_text_table(power: PowerTable, limit: int) -> TextTable:
     """What so many runs per arm would show, in the rows' unit and as a part of the row."""
     scale = scale_for([row.mean for row in power.profile], power.unit if power.profile else "")
@@ -250,8 +273,7 @@ def power_text_table(power: PowerTable, limit: int) -> TextTable:
     headers = (
         "",
         f"mean {scale.unit}".rstrip(),
-        *(f"{runs} {power.replicates}" for runs in power.runs),
-        f"{power.replicates} for {margin_text(power.margin)}",
+        *_power_headers(power),
         "sampling",
     )
     return _without_empty(TextTable(headers, tuple(lines)))

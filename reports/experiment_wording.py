@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from profiler.model.comparison import CandidateComparison, Comparison
 from profiler.model.experiment import Design, ExperimentRecord
-from profiler.model.experiment_result import ConditionResult, ControlResult, ExperimentResult, PowerTable
+from profiler.model.experiment_result import ConditionResult, ControlResult, ExperimentPower, ExperimentResult, PowerTable
 from profiler.model.headline import headline_metric
 from reports.comparison_report import comparison_scale, metric_scale
 from reports.quantities import counted, probability
@@ -58,17 +58,25 @@ def control_title(control: ControlResult) -> str:
     return f"{control.candidate}: its change under {control.condition} less its change under {control.control}"
 
 
-def power_line(power: PowerTable) -> str:
-    """Above the table of what more runs could show."""
-    many = f"so many {power.replicates} per arm"
-    line = f"smallest changes that {many} would show with a probability of 80 % ({power.test.value})"
+def power_line(power: ExperimentPower) -> str:
+    """Above the tables of what more runs could show."""
+    line = f"smallest changes that so many {power.tables[0].replicates} per arm would show with a probability of 80 %"
+    promises = dict.fromkeys(
+        f"{table.test}: {100 * table.promise.low:.0f} to {100 * table.promise.high:.0f} %" for table in power.tables
+    )
+    line += f" ({', '.join(promises)}, whether noise is normal, heavy-tailed or skewed)"
     if power.per != 1:
         line += f"; times are per unit of work, {power.per:g} of which are in a run"
     return line
 
 
-def power_advice(power: PowerTable) -> list[str]:
-    return [f"{row.label}: {row.advice}" for row in power.rows if row.advice]
+def power_title(table: PowerTable) -> str:
+    """Of one comparison: "vecmap@full", or "vecmap@full less its change under partial"."""
+    return f"{table.candidate} less its change under {table.control}" if table.control else table.candidate
+
+
+def power_advice(table: PowerTable) -> list[str]:
+    return [f"{row.label}: {row.advice}" for row in table.rows if row.advice]
 
 
 def quantity_of(comparison: Comparison) -> str:

@@ -9,6 +9,7 @@ from profiler.model.experiment_result import (
     ConditionResult,
     ControlResult,
     ControlRow,
+    ExperimentPower,
     ExperimentResult,
     GainAttribution,
     Ladder,
@@ -48,21 +49,34 @@ def render_experiment_json(result: ExperimentResult) -> str:
     return document_text(document)
 
 
-def render_power_json(power: PowerTable) -> str:
+def render_power_json(power: ExperimentPower) -> str:
+    """``comparisons``: every candidate under every condition, then against the control; ``promise``: between which
+    probabilities an effect of the size ``visible`` is found."""
     document: dict[str, Json] = {
         "schema": POWER_SCHEMA,
         "session": power.session,
-        "test": power.test.value,
-        "unit": valid_utf8(power.unit),
-        "margin": number_json(power.margin),
+        "primary": valid_utf8(power.primary),
         "per": number_json(power.per),
-        "replicates": power.replicates,
-        "runs": [number_json(runs) for runs in power.runs],
-        "rows": [_power_row(row) for row in power.rows],
-        "total": _power_row(power.total) if power.total is not None else None,
-        "metrics": [_power_row(row) for row in power.metrics],
+        "comparisons": [_power_table(table) for table in power.tables],
+        "unknown": [valid_utf8(line) for line in power.unknown],
     }
     return document_text(document)
+
+
+def _power_table(table: PowerTable) -> Json:
+    return {
+        "candidate": valid_utf8(table.candidate),
+        "control": valid_utf8(table.control) if table.control else None,
+        "test": table.test.value,
+        "unit": valid_utf8(table.unit),
+        "margin": number_json(table.margin),
+        "promise": interval_json(table.promise),
+        "replicates": table.replicates,
+        "runs": [number_json(runs) for runs in table.runs],
+        "rows": [_power_row(row) for row in table.rows],
+        "total": _power_row(table.total) if table.total is not None else None,
+        "metrics": [_power_row(row) for row in table.metrics],
+    }
 
 
 def _condition(condition: ConditionResult) -> Json:
@@ -129,7 +143,7 @@ def _control(control: ControlResult) -> Json:
         "control": valid_utf8(control.control),
         "unit": valid_utf8(control.unit),
         "rows": [_control_row(row) for row in control.rows],
-        "total": _control_row(control.total),
+        "total": _control_row(control.total) if control.total is not None else None,
         "metrics": [_control_row(row) for row in control.metrics],
     }
 

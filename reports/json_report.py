@@ -99,6 +99,9 @@ def row_json(row: ComparisonRow) -> dict[str, Json]:
         "p": number_json(row.p),
         "p_adjusted": number_json(row.p_adjusted),
         "verdict": row.verdict.value,
+        "sigma": number_json(row.sigma),
+        "no_overlap": row.no_overlap,
+        "permutation_p": number_json(row.permutation_p),
         "values": {"baseline": _numbers(row.baseline.values), "candidate": _numbers(row.candidate.values)},
     }
 

@@ -133,7 +133,7 @@ def _metrics_table(report: ComparisonReport, candidate: CandidateComparison) -> 
         "95 % interval",
         "change",
     )
-    return table((*headers, "p adjusted", "verdict"), lines, frozenset({0, 1, 8}))
+    return table((*headers, "p (not adjusted)", "verdict"), lines, frozenset({0, 1, 8}))
 
 
 def _list(lines: Iterable[str]) -> str:

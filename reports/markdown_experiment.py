@@ -4,29 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from profiler.model.experiment_result import ConditionResult, PowerTable
+from profiler.model.experiment_result import ConditionResult, ExperimentPower
+from reports import experiment_tables as tables
+from reports import experiment_wording as words
 from reports.arm_lines import quality_line, warning_line
 from reports.comparison_report import comparison_scale
 from reports.experiment_report import ExperimentReport
-from reports.experiment_tables import (
-    TextTable,
-    agreement_line,
-    build_lines,
-    control_table,
-    gain_table,
-    ladder_table,
-    power_text_table,
-    variant_table,
-)
-from reports.experiment_wording import (
-    condition_title,
-    control_title,
-    design_line,
-    headline,
-    power_advice,
-    power_line,
-    quantity_of,
-)
 from reports.markdown import arm_facts, candidate_blocks, value_blocks
 from reports.markdown_text import MAX_CHARACTERS, code_block, details, fitting, name, table, text
 from reports.wording import profiling_cost_text
@@ -44,9 +27,15 @@ def render_experiment_markdown(report: ExperimentReport) -> str:
     return "\n\n".join([*shown, *folded]) + "\n"
 
 
-def render_power_markdown(power: PowerTable, limit: int) -> str:
-    """What more runs could show."""
-    blocks = [text(power_line(power)), _table(power_text_table(power, limit)), _list(map(text, power_advice(power)))]
+def render_power_markdown(power: ExperimentPower, limit: int) -> str:
+    """What more runs could show: an overview of all comparisons where there are several, then each of them."""
+    blocks = [text(words.power_line(power))]
+    is_one = len(power.tables) == 1
+    blocks += [] if is_one else [_table(tables.power_overview_table(power))]
+    for found in power.tables:
+        blocks += [] if is_one else [f"### {text(words.power_title(found))}"]
+        blocks += [_table(tables.power_text_table(found, limit)), _list(map(text, words.power_advice(found)))]
+    blocks.append(_list(f"not known: {text(line)}" for line in power.unknown))
     return "\n\n".join(block for block in blocks if block) + "\n"
 
 
@@ -56,20 +45,20 @@ def _shown(report: ExperimentReport) -> list[str]:
     blocks = [
         f"## {name(record.name)}",
         _list(
-            f"**{text(headline(condition, candidate, record))}**"
+            f"**{text(words.headline(condition, candidate, record))}**"
             for condition in result.conditions
             for candidate in condition.comparison.candidates
         ),
-        text(design_line(result)),
-        _table(variant_table(record)),
-        _list(text(line) for line in build_lines(record)),
+        text(words.design_line(result)),
+        _table(tables.variant_table(record)),
+        _list(text(line) for line in tables.build_lines(record)),
     ]
     for condition in result.conditions:
         blocks += _condition(report, condition)
     for control in result.controls:
         blocks += [
-            f"### {text(control_title(control))}",
-            _table(control_table(control, report.limit, result.record.better_higher)),
+            f"### {text(words.control_title(control))}",
+            _table(tables.control_table(control, report.limit, result.record.better_higher)),
         ]
     blocks.append(_list(text(f"made again: {line}") for line in result.repeated))
     blocks.append(_list(text(f"left out: {line}") for line in result.left_out))
@@ -80,7 +69,7 @@ def _shown(report: ExperimentReport) -> list[str]:
 
 def _condition(report: ExperimentReport, condition: ConditionResult) -> list[str]:
     comparison = report.comparison(condition)
-    title = condition_title(condition, report.result.record)
+    title = words.condition_title(condition, report.result.record)
     blocks = [f"## {text(title)}"] if title else []
     gains = {gain.candidate: gain for gain in condition.gains}
     for candidate in condition.comparison.candidates:
@@ -90,11 +79,11 @@ def _condition(report: ExperimentReport, condition: ConditionResult) -> list[str
             continue
         if any(row.share is not None for row in gain.rows):
             scale = comparison_scale(condition.comparison, candidate)
-            title = f"#### Where the change of the {quantity_of(condition.comparison)} came from"
-            blocks += [title, _table(gain_table(gain, scale, report.limit))]
-        blocks.append(_list(text(agreement_line(agreement)) for agreement in gain.agreements))
+            title = f"#### Where the change of the {words.quantity_of(condition.comparison)} came from"
+            blocks += [title, _table(tables.gain_table(gain, scale, report.limit))]
+        blocks.append(_list(text(tables.agreement_line(agreement)) for agreement in gain.agreements))
     if condition.ladder is not None:
-        blocks += ["#### Step by step", _table(ladder_table(condition.ladder, condition.comparison.margin))]
+        blocks += ["#### Step by step", _table(tables.ladder_table(condition.ladder, condition.comparison.margin))]
     return blocks
 
 
@@ -113,12 +102,13 @@ def _folded(report: ExperimentReport) -> list[str]:
     blocks.append("How to repeat it:\n\n" + code_block([f"slotscope experiment run {record.plan_path or 'plan.toml'}"]))
     for condition in report.result.conditions:
         for candidate in condition.comparison.candidates:
+            blocks.append(f"#### Values of {name(condition.comparison.baseline_name)} and {name(candidate.name)}")
             blocks += value_blocks(report.comparison(condition), candidate)
     blocks += [facts for arm in report.arms if (facts := arm_facts(arm))]
     return [*blocks, "The plan:\n\n" + code_block(record.plan_text.splitlines())]
 
 
-def _table(cells: TextTable) -> str:
+def _table(cells: tables.TextTable) -> str:
     if not cells.rows:
         return ""
     headers = tuple(text(header) for header in cells.headers)

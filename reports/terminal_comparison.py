@@ -160,7 +160,7 @@ def _metrics_table(report: ComparisonReport, candidate: CandidateComparison, sty
         Column("unit", tuple(row.scale.unit for row in tested), keep=90, is_word=True),
         *_mean_columns(report, candidate, tested, None),
         Column("delta", tuple(delta_text(row.row, row.scale) for row in tested)),
-        *_effect_columns(tested, None),
+        *_effect_columns(tested, None, "p"),  # each is a family of its own: there is nothing to adjust
     ]
     return render_table(columns, style).rstrip("\n")
 
@@ -186,13 +186,13 @@ def _arm_header(name: str) -> str:
     return shorten_middle(printable(name), _HEADER_WIDTH)
 
 
-def _effect_columns(tested: Sequence[_Tested], rest: RowsSum | None) -> list[Column]:
+def _effect_columns(tested: Sequence[_Tested], rest: RowsSum | None, p_header: str = "p adj") -> list[Column]:
     """Interval, change and verdict, then what supports the verdict; empty for the remainder, which is not tested."""
     rows = [row.row for row in tested]
     verdicts = [verdict_word(row.row, row.terms) for row in tested]
     styles = [row.style for row in tested]
     numbers = (
-        ("p adj", 40, [probability(row.p_adjusted) for row in rows]),
+        (p_header, 40, [probability(row.p_adjusted) for row in rows]),
         ("sigma", 20, ["" if row.sigma is None else f"{row.sigma:.1f}" for row in rows]),
         ("visible", 35, [visible_effect_text(row.row, row.scale) for row in tested]),
         ("runs", 30, ["" if row.runs_needed is None else str(row.runs_needed) for row in rows]),

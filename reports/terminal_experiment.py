@@ -4,29 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from profiler.model.experiment_result import ConditionResult, PowerTable
+from profiler.model.experiment_result import ConditionResult, ExperimentPower
+from reports import experiment_tables as tables
+from reports import experiment_wording as words
 from reports.arm_lines import quality_line, warning_line
 from reports.comparison_report import comparison_scale
 from reports.experiment_report import ExperimentReport
-from reports.experiment_tables import (
-    TextTable,
-    agreement_line,
-    build_lines,
-    control_table,
-    gain_table,
-    ladder_table,
-    power_text_table,
-    variant_table,
-)
-from reports.experiment_wording import (
-    condition_title,
-    control_title,
-    design_line,
-    headline,
-    power_advice,
-    power_line,
-    quantity_of,
-)
 from reports.plain_text import printable
 from reports.terminal_comparison import candidate_sections
 from reports.terminal_table import Column, TerminalStyle, render_table, wrap
@@ -37,22 +20,22 @@ def render_experiment(report: ExperimentReport, style: TerminalStyle) -> str:
     """Results first, then builds, every condition, steps and controls, quality and warnings; ends with a newline."""
     result = report.result
     lines = [
-        headline(condition, candidate, result.record)
+        words.headline(condition, candidate, result.record)
         for condition in result.conditions
         for candidate in condition.comparison.candidates
     ]
     sections = [
-        _wrapped([f"{printable(result.record.name)}: {design_line(result)}", *lines], style),
-        _table(variant_table(result.record), style),
-        _wrapped(build_lines(result.record), style),
+        _wrapped([f"{printable(result.record.name)}: {words.design_line(result)}", *lines], style),
+        _table(tables.variant_table(result.record), style),
+        _wrapped(tables.build_lines(result.record), style),
     ]
     for condition in result.conditions:
         sections += _condition(report, condition, style)
     for control in result.controls:
         sections += [
-            wrap(control_title(control), style)
+            wrap(words.control_title(control), style)
             + "\n"
-            + _table(control_table(control, report.limit, result.record.better_higher), style)
+            + _table(tables.control_table(control, report.limit, result.record.better_higher), style)
         ]
     sections.append(_wrapped([f"made again: {line}" for line in result.repeated], style))
     sections.append(_wrapped([f"left out: {line}" for line in result.left_out], style))
@@ -61,16 +44,21 @@ def render_experiment(report: ExperimentReport, style: TerminalStyle) -> str:
     return "\n\n".join(section for section in sections if section) + "\n"
 
 
-def render_power(power: PowerTable, limit: int, style: TerminalStyle) -> str:
-    """What more runs could show; ends with a newline."""
-    table = _table(power_text_table(power, limit), style)
-    sections = [wrap(power_line(power), style), table, _wrapped(power_advice(power), style)]
+def render_power(power: ExperimentPower, limit: int, style: TerminalStyle) -> str:
+    """What more runs could show: an overview of all comparisons where there are several, then each; ends with a newline."""
+    sections = [wrap(words.power_line(power), style)]
+    is_one = len(power.tables) == 1
+    sections += [] if is_one else [_table(tables.power_overview_table(power), style)]
+    for found in power.tables:
+        title = "" if is_one else wrap(printable(words.power_title(found)), style) + "\n"
+        sections += [title + _table(tables.power_text_table(found, limit), style), _wrapped(words.power_advice(found), style)]
+    sections.append(_wrapped([f"not known: {line}" for line in power.unknown], style))
     return "\n\n".join(section for section in sections if section) + "\n"
 
 
 def _condition(report: ExperimentReport, condition: ConditionResult, style: TerminalStyle) -> list[str]:
     comparison = report.comparison(condition)
-    title = condition_title(condition, report.result.record)
+    title = words.condition_title(condition, report.result.record)
     sections = [wrap(f"== {printable(title)} ==", style)] if title else []
     gains = {gain.candidate: gain for gain in condition.gains}
     for candidate in condition.comparison.candidates:
@@ -80,11 +68,11 @@ def _condition(report: ExperimentReport, condition: ConditionResult, style: Term
             continue
         if any(row.share is not None for row in gain.rows):
             scale = comparison_scale(condition.comparison, candidate)
-            head = f"where the change of the {quantity_of(condition.comparison)} came from"
-            sections.append(head + "\n" + _table(gain_table(gain, scale, report.limit), style))
-        sections.append(_wrapped([agreement_line(agreement) for agreement in gain.agreements], style))
+            head = f"where the change of the {words.quantity_of(condition.comparison)} came from"
+            sections.append(head + "\n" + _table(tables.gain_table(gain, scale, report.limit), style))
+        sections.append(_wrapped([tables.agreement_line(agreement) for agreement in gain.agreements], style))
     if condition.ladder is not None:
-        steps = _table(ladder_table(condition.ladder, condition.comparison.margin), style)
+        steps = _table(tables.ladder_table(condition.ladder, condition.comparison.margin), style)
         sections.append(f"step by step\n{steps}")
     return sections
 
@@ -95,7 +83,7 @@ def _warnings(report: ExperimentReport) -> list[str]:
     return [*lines, *dict.fromkeys(f"warning {warning_line(warning)}" for warning in found)]
 
 
-def _table(cells: TextTable, style: TerminalStyle) -> str:
+def _table(cells: tables.TextTable, style: TerminalStyle) -> str:
     if not cells.rows:
         return ""
     columns = [

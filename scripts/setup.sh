@@ -36,12 +36,14 @@ list_missing() {
     command -v pgrep >/dev/null || echo procps
     # Without their symbols the C library's memmove and malloc have no names.  Only Debian's packaging keeps them apart.
     [ "$(package_manager)" != apt ] || [ -d /usr/lib/debug/.build-id ] || echo libc-symbols
-    # Tests of symbolization skip what these tools would build, and say so; where it costs no question they are installed.
+    # Tests skip what these tools would build or measure, and say so; where it costs no question they are installed.
     if [ "$(package_manager)" = apt ] && [ "$(id -u)" = 0 ]; then
         command -v ld.lld >/dev/null || echo lld
         command -v mold >/dev/null || echo mold
         command -v dwz >/dev/null || echo dwz
         command -v eu-strip >/dev/null || echo elfutils
+        command -v hyperfine >/dev/null || echo hyperfine
+        [ -e /usr/include/benchmark/benchmark.h ] || echo google-benchmark
     fi
 }
 
@@ -56,6 +58,7 @@ list_packages() {
             apt:perf) if [ "$(distribution)" = ubuntu ]; then echo linux-tools-generic; else echo linux-perf; fi ;;
             apt:compiler) echo g++ ;;
             apt:libc-symbols) echo libc6-dbg ;;
+            apt:google-benchmark) echo libbenchmark-dev ;;
             dnf:python) echo python3.11 ;;
             dnf:compiler) echo gcc-c++ ;;
             pacman:python | pacman:venv) echo python ;;

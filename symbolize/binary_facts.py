@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass
+from enum import StrEnum
 
 from profiler.errors import FormatError
 from symbolize.dwarf.unit_facts import UnitFacts, unit_facts
@@ -26,6 +27,17 @@ _RUST_LEGACY = re.compile(r"^_ZN.*17h[0-9a-f]{16}E")
 _RUST_V0 = re.compile(r"^_R[0-9]*[NCMXYIB]")
 # Parts of the standard libraries that are linked in as they were shipped say nothing of the program's own build.
 _SHIPPED_DIRECTORY = re.compile(r"^/rustc/|^/rust/deps/|/(?:glibc|gcc)[-/][^/]*/|/build/(?:glibc|gcc)|^\.\./sysdeps/")
+
+
+class DebugDetail(StrEnum):
+    """FULL: -g.  NAMES: lines and qualified names without types (``debug = 1`` of rustc).  LINE_TABLES: bare names (-g1,
+    ``line-tables-only``).  SPLIT: in .dwo files."""
+
+    FULL = "full"
+    NAMES = "names"
+    LINE_TABLES = "line-tables"
+    SPLIT = "split"
+    NONE = "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +62,16 @@ def binary_facts(image: ElfImage) -> BinaryFacts:
         debug_info=_debug_info(units),
         producer=_producer(image, units),
     )
+
+
+def debug_detail(image: ElfImage) -> DebugDetail:
+    """What the debug information in ``image`` itself describes, by most of the program's own units."""
+    units = [unit for unit in unit_facts(image) if not _SHIPPED_DIRECTORY.search(f"{unit.directory}/")]
+    if 2 * sum(unit.is_split for unit in units) > len(units):
+        return DebugDetail.SPLIT
+    if not units or _debug_info(units) != "full":
+        return DebugDetail.LINE_TABLES if units else DebugDetail.NONE
+    return DebugDetail.FULL if 2 * sum(unit.has_types for unit in units) > len(units) else DebugDetail.NAMES
 
 
 def allocator(image: ElfImage, needed: tuple[str, ...]) -> str:

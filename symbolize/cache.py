@@ -17,15 +17,15 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from profiler.model.symbols import Function, NameSource
 from symbolize.column_file import Column, ColumnFormat, decode_columns, encode_columns
 from symbolize.dwarf.intervals import Intervals
 from symbolize.dwarf.source_map import AnswerTable, FunctionTable, NameTable, NodeTable, SequenceTable, SourceMap
 from symbolize.dwarf.strings import StringPool
+from symbolize.stored_functions import TEXTS, StoredFunctions
 from symbolize.symbol_names import SymbolNames
 
 # Raise it whenever the columns, what the decoder puts into them, or the rules for names and keys change.
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 _MAP_FORMAT = ColumnFormat(
     b"slotscope source map\n",
     FORMAT_VERSION,
@@ -42,7 +42,7 @@ _MAP_FORMAT = ColumnFormat(
     ),
 )
 _SYMBOLS_FORMAT = ColumnFormat(b"slotscope symbols\n", FORMAT_VERSION, ("<u8", "<i4", "<i8", "|u1", "<i8"))
-_FUNCTIONS_FORMAT = ColumnFormat(b"slotscope name table\n", FORMAT_VERSION, ("|u1",))
+_FUNCTIONS_FORMAT = ColumnFormat(b"slotscope name table\n", FORMAT_VERSION, ("<i8", "|u1", "|u1"))
 _COUNTS = 2
 _LARGEST_SOURCE = 5
 
@@ -80,12 +80,12 @@ class SymbolCache:
         """Whether the names are stored now."""
         return self.write(build_id, ".symbols", encode_symbols(symbols))
 
-    def load_functions(self, build_id: bytes) -> tuple[Function, ...]:
-        """The functions stored for ``build_id``, with their readable names and keys."""
+    def load_functions(self, build_id: bytes) -> StoredFunctions | None:
+        """The functions stored for ``build_id``, None when there are none that can be trusted."""
         data = self.read(build_id, ".names")
-        return decode_functions(data) if data else ()
+        return decode_functions(data) if data else None
 
-    def store_functions(self, build_id: bytes, functions: Sequence[Function]) -> bool:
+    def store_functions(self, build_id: bytes, functions: StoredFunctions) -> bool:
         """Whether the functions are stored now."""
         return self.write(build_id, ".names", encode_functions(functions))
 
@@ -120,28 +120,19 @@ class SymbolCache:
         return self._directory / name[:2] / f"{name[2:] or name}{suffix}"
 
 
-def encode_functions(functions: Sequence[Function]) -> list[bytes]:
-    """The file's content in pieces: fields of all functions one behind the other, each ended by a zero; names that hold one
-    are left out."""
-    rows = [(each.name, each.linkage_name, each.key, each.trait_key, str(int(each.name_source))) for each in functions]
-    fields_of_rows = [field for row in rows if not any("\0" in field for field in row) for field in row]
-    body = "\0".join(fields_of_rows).encode("utf-8", "surrogateescape")
-    return encode_columns(_FUNCTIONS_FORMAT, [np.frombuffer(body, np.uint8)])
+def encode_functions(functions: StoredFunctions) -> list[bytes]:
+    """The file's content in pieces."""
+    return encode_columns(_FUNCTIONS_FORMAT, [functions.start, np.frombuffer(functions.data, np.uint8), functions.source])
 
 
-def decode_functions(data: bytes) -> tuple[Function, ...]:
-    """The functions in a cache file's content, none when it is damaged or of another version."""
+def decode_functions(data: bytes) -> StoredFunctions | None:
+    """The functions in a cache file's content, None when it is damaged or of another version."""
     columns = decode_columns(_FUNCTIONS_FORMAT, data)
     if columns is None:
-        return ()
-    texts = str(columns[0].data, "utf-8", "surrogateescape").split("\0")
-    sources = {str(int(source)): source for source in NameSource}
-    rows = zip(texts[0::5], texts[1::5], texts[2::5], texts[3::5], texts[4::5], strict=False)
-    return tuple(
-        Function(name, linkage_name, key, trait_key, sources[source])
-        for name, linkage_name, key, trait_key, source in rows
-        if source in sources
-    )
+        return None
+    start, texts, source = columns
+    is_consistent = len(start) == TEXTS * len(source) + 1 and _are_boundaries(start, len(texts))
+    return StoredFunctions(start, texts.data, source) if is_consistent and _within(source, _LARGEST_SOURCE + 1) else None
 
 
 def encode_symbols(symbols: SymbolNames) -> list[bytes]:

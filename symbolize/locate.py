@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from profiler.errors import FormatError
 from profiler.model.dso import Dso, DsoKind
@@ -16,8 +17,10 @@ from symbolize.image_file import open_image
 from symbolize.kallsyms import KernelSymbols
 from symbolize.kernel_cache import KernelSymbolCache, KernelSymbolsOnDemand, read_kallsyms
 from symbolize.search_paths import SearchPaths as SearchPaths
-from symbolize.unwind.stored_rules import RuleStore
 from symbolize.vmlinux import VmlinuxSymbols, vmlinux_symbols
+
+if TYPE_CHECKING:
+    from symbolize.unwind.stored_rules import RuleStore
 
 AnyKernelSymbols = KernelSymbolsOnDemand | KernelSymbols | VmlinuxSymbols
 

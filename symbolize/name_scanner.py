@@ -6,8 +6,6 @@ import re
 
 _SPECIAL = re.compile(r"[<>()\[\]{}' ]|\boperator(?!\w)|\$_\d+")
 _BRACKETS = re.compile(r"[<>()\[\]{}]|\boperator(?=[<>(\[-])")
-# What makes angle brackets more than nested pairs.
-_TROUBLE = re.compile(r"[()\[\]{}]|[-=]>|\boperator(?=[<>(\[-])")
 _OPERATORS = re.compile(
     r"\(\)|\[\]|<=>|->\*|<<=|>>=|->|<<|>>|<=|>=|==|!=|&&|\|\||\+\+|--|\+=|-=|\*=|/=|%=|\^=|&=|\|=|[-+*/%^&|~!=<>,]"
 )
@@ -17,7 +15,6 @@ _CLOSING = {"<": ">", "(": ")", "[": "]", "{": "}"}
 _QUALIFIERS = re.compile(r"(?: ?(?:const|volatile|&&?|noexcept|restrict|requires .*)|\[abi:\w+\])*$", re.DOTALL)
 # The same of an enclosing function.
 _INNER_QUALIFIERS = re.compile(r"(?: (?:const|volatile)| ?&&?)*")
-_PARENTHESES = re.compile(r"[()]")
 _POINTER = re.compile(r"\((?:[\w:]+::)?[*&]+(?: ?const\b)? ?")
 _LAMBDA_NAME = re.compile(r"'(lambda|unnamed|block-literal)\d*'")
 _LIFETIME = re.compile(r"'\w+ ")
@@ -276,7 +273,7 @@ def _matching(text: str, start: int) -> int:
         return _matching_parenthesis(text, start)
     if opening == "<":
         end = _matching_angle(text, start)
-        if end > 0 and not _TROUBLE.search(text, start + 1, end):
+        if end > 0 and not _is_troubled(text[start + 1 : end]):
             return end
     stack = [_CLOSING[opening]]
     position = start + 1
@@ -300,6 +297,21 @@ def _matching(text: str, start: int) -> int:
     return position
 
 
+def _is_troubled(text: str) -> bool:
+    """What makes angle brackets more than nested pairs.  Searching for one text after the other is quicker than a pattern."""
+    return (
+        "(" in text
+        or ")" in text
+        or "[" in text
+        or "{" in text
+        or "->" in text
+        or "=>" in text
+        or "operator" in text
+        or "]" in text
+        or "}" in text
+    )
+
+
 def _matching_angle(text: str, start: int) -> int:
     """``_matching`` as if only angle brackets meant anything."""
     depth, position = 1, start + 1
@@ -313,12 +325,14 @@ def _matching_angle(text: str, start: int) -> int:
 
 
 def _matching_parenthesis(text: str, start: int) -> int:
-    depth = 0
-    for found in _PARENTHESES.finditer(text, start):
-        depth += 1 if found[0] == "(" else -1
-        if depth == 0:
-            return found.end()
-    return -1
+    depth, position = 1, start + 1
+    while depth:
+        end = text.find(")", position) + 1
+        if not end:
+            return -1
+        depth += text.count("(", position, end) - 1
+        position = end
+    return position
 
 
 def _outside(text: str, wanted: str) -> int:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
 from profiler.model.arrays import Int32Column, Int64Column, UInt8Column, UInt64Column, distinct
 from profiler.model.symbols import DsoSymbols, Function, InlineChains, NameSource
-from symbolize.demangle import demangle
 from symbolize.dwarf.source_map import SourceMap
-from symbolize.function_key import demangled_key
 from symbolize.source_origin import source_origin
+from symbolize.stored_functions import StoredFunctions
 from symbolize.symbol_names import SymbolNames
 
 NO_FILE = -1
@@ -45,25 +45,55 @@ class FunctionMemo:
     """Makes functions, each once: demangling and keys cost microseconds, and runs of one program share their names."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, NameSource], Function] = {}
+        # By source, then by linkage name.  (An enumeration's own hash is slow.)
+        self._known: tuple[dict[str, Function], ...] = tuple({} for _ in NameSource)
+        # Of any source, by linkage name.
+        self._named: dict[str, Function] = {}
+        self._stored: list[StoredFunctions] = []
 
-    def add(self, functions: Iterable[Function]) -> None:
+    def add(self, functions: StoredFunctions) -> None:
         """Functions made earlier, by the same rules."""
-        for function in functions:
-            self._known.setdefault((function.linkage_name, function.name_source), function)
+        self._stored.append(functions)
 
     def function(self, linkage_name: str, source: NameSource) -> Function:
         """``linkage_name`` mangled, or the name to show."""
-        known = self._known.get((linkage_name, source))
+        known = self._known[source].get(linkage_name)
         if known is None:
-            if source == NameSource.UNRESOLVED:
-                known = Function(linkage_name, linkage_name, linkage_name, "", source)
-            else:
-                shown = demangle(linkage_name)
-                key = demangled_key(linkage_name, shown)
-                known = Function(shown, linkage_name, key.key, key.trait_key, source)
-            self._known[linkage_name, source] = known
+            known = self._known[source][linkage_name] = self._make(linkage_name, source)
         return known
+
+    def _make(self, linkage_name: str, source: NameSource) -> Function:
+        if source == NameSource.UNRESOLVED:
+            return Function(linkage_name, linkage_name, linkage_name, "", source)
+        for stored in self._stored:
+            found = stored.find(linkage_name, source)
+            if found is not None:
+                return found
+        named = self._similar(linkage_name)
+        if named is None:
+            named = self._named[linkage_name] = _maker()(linkage_name, source)
+        return Function(named.name, linkage_name, named.key, named.trait_key, source)
+
+    def _similar(self, linkage_name: str) -> Function | None:
+        """The function of the same linkage name and another source."""
+        named = self._named.get(linkage_name)
+        for stored in self._stored:
+            named = named or stored.find_similar(linkage_name)
+        return named
+
+
+@cache
+def _maker() -> Callable[[str, NameSource], Function]:
+    # Their patterns are not needed where a cache has all functions.
+    from symbolize.demangle import demangle
+    from symbolize.function_key import demangled_key
+
+    def make(linkage_name: str, source: NameSource) -> Function:
+        shown = demangle(linkage_name)
+        key = demangled_key(linkage_name, shown)
+        return Function(shown, linkage_name, key.key, key.trait_key, source)
+
+    return make
 
 
 def resolve_chains(names: DsoNames, offsets: UInt64Column, link_addresses: UInt64Column, memo: FunctionMemo) -> DsoSymbols:
@@ -152,12 +182,17 @@ class _FunctionTable:
     """Functions of one answer, each once."""
 
     def __init__(self, names: DsoNames, memo: FunctionMemo) -> None:
-        self.functions: dict[Function, int] = {}
+        self.functions: list[Function] = []
+        # By identity: the memo makes each once.
+        self._rows: dict[int, int] = {}
         self._names = names
         self._memo = memo
 
     def _row(self, function: Function) -> int:
-        return self.functions.setdefault(function, len(self.functions))
+        row = self._rows.setdefault(id(function), len(self.functions))
+        if row == len(self.functions):
+            self.functions.append(function)
+        return row
 
     def symbols(self, addresses: UInt64Column) -> Int32Column:
         """Functions named by the symbol tables, -1 where no symbol covers the address."""
@@ -165,11 +200,9 @@ class _FunctionTable:
         if symbols is None:
             return np.full(len(addresses), -1, np.int32)
         rows, inverse = np.unique(symbols.rows(addresses), return_inverse=True)
-        named = [self._symbol(symbols.strings.text(row)) if row >= 0 else -1 for row in rows.tolist()]
+        texts = zip(symbols.strings.texts(rows), (rows >= 0).tolist(), strict=True)
+        named = [self._row(self._memo.function(text, NameSource.SYMBOL_TABLE)) if is_named else -1 for text, is_named in texts]
         return np.array(named, np.int32)[inverse]
-
-    def _symbol(self, name: str) -> int:
-        return self._row(self._memo.function(name, NameSource.SYMBOL_TABLE))
 
     def described(self, nodes: Int32Column, files: Int32Column) -> Int32Column:
         """Functions named by the debug information, -1 where it names none."""
@@ -179,17 +212,32 @@ class _FunctionTable:
         table = source_map.names
         described = np.where(nodes >= 0, source_map.nodes.name[nodes], -1)
         is_partial = (described >= 0) & (_taken(table.source, described) == NameSource.PARTIAL)
-        pairs = np.stack([described, np.where(is_partial, files, NO_FILE)], axis=1)
-        unique, inverse = np.unique(pairs, axis=0, return_inverse=True)
-        named = [self._described(source_map, row, file) if row >= 0 else -1 for row, file in unique.tolist()]
-        return np.array(named, np.int32)[inverse.reshape(-1)]
+        named = np.full(len(table.source) + 1, -1, np.int32)  # the last element is found by row -1
+        rows = _used_rows(described[~is_partial], len(table.source))
+        named[rows] = self._described(source_map, rows, np.full(len(rows), NO_FILE))
+        found: Int32Column = named[described]
+        pairs = np.stack([described[is_partial], files[is_partial]], axis=1)
+        if len(pairs):
+            unique, inverse = np.unique(pairs, axis=0, return_inverse=True)
+            found[is_partial] = np.array(self._described(source_map, *unique.T), np.int32)[inverse.reshape(-1)]
+        return found
 
-    def _described(self, source_map: SourceMap, row: int, file: int) -> int:
-        table = source_map.names
-        name, source = _text(source_map, int(table.name[row])), NameSource(int(table.source[row]))
-        origin = source_origin(_text(source_map, file)) if source == NameSource.PARTIAL else ""
-        shown = f"{origin}::{name}" if origin else name
-        return self._row(self._memo.function(_text(source_map, int(table.linkage_name[row])) or shown, source))
+    def _described(self, source_map: SourceMap, rows: Int64Column, files: Int64Column | Int32Column) -> list[int]:
+        """Functions of some rows of the name table; ``files`` count for partial names."""
+        table, texts = source_map.names, source_map.strings.texts
+        linkage_rows = table.linkage_name[rows]
+        names = texts(np.where(linkage_rows >= 0, linkage_rows, table.name[rows]))
+        sources = tuple(NameSource)
+        found = []
+        for name, number, linkage_row, file in zip(
+            names, table.source[rows].tolist(), linkage_rows.tolist(), files.tolist(), strict=True
+        ):
+            source = sources[number]
+            if source == NameSource.PARTIAL and linkage_row < 0:
+                origin = source_origin(_text(source_map, file))
+                name = f"{origin}::{name}" if origin else name
+            found.append(self._row(self._memo.function(name, source)))
+        return found
 
     def nameless(self, files: Int32Column) -> Int32Column:
         """Inlined calls whose name is in a file that is not there: their source file is all that is known of them."""
@@ -201,6 +249,13 @@ class _FunctionTable:
     def unresolved(self, offsets: UInt64Column) -> Int32Column:
         named = [f"{self._names.dso_name}+0x{offset:x}" for offset in offsets.tolist()]
         return np.array([self._row(self._memo.function(name, NameSource.UNRESOLVED)) for name in named], np.int32)
+
+
+def _used_rows(rows: Int32Column, count: int) -> Int64Column:
+    """Which of ``count`` rows are among ``rows``, ascending; -1 is none."""
+    is_used = np.zeros(count + 1, np.bool_)
+    is_used[rows] = True
+    return np.flatnonzero(is_used[:count])
 
 
 def _taken(column: UInt8Column, rows: Int32Column) -> UInt8Column:

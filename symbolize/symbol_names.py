@@ -69,7 +69,7 @@ def tables_origin(images: Iterable[ElfImage]) -> Int64Column:
 def add_symbol_names(known: SymbolNames, tables: Sequence[SymbolTable], addresses: UInt64Column) -> SymbolNames:
     """``known`` with the names of ``addresses``, which it does not have yet: ascending, each once.  Tables are asked in order,
     the first that covers an address names it."""
-    texts = {known.strings.text(row): row for row in range(len(known.strings))}
+    texts = {text: row for row, text in enumerate(known.strings.all_texts())}
     found = np.full(len(addresses), NO_NAME, np.int32)
     for table in tables:
         places = np.flatnonzero(found < 0)

@@ -17,6 +17,7 @@ from symbolize.dwarf.source_map import SourceMap
 from symbolize.elf.image import ElfImage
 from symbolize.elf.symbol_table import SymbolTable
 from symbolize.locate import LocatedBinary, Locator
+from symbolize.stored_functions import StoredFunctions, joined, store_functions
 from symbolize.symbol_map import DsoNames, FunctionMemo, resolve_chains
 from symbolize.symbol_names import SymbolNames, add_symbol_names, no_symbol_names, tables_origin
 
@@ -37,7 +38,7 @@ class Symbolizer:
         self._symbols: dict[Dso, SymbolNames] = {}
         self._symbol_tables: dict[Dso, tuple[tuple[SymbolTable, ...], str]] = {}
         self._source_maps: dict[Dso, SourceMap | None] = {}
-        self._stored_functions: dict[Dso, dict[Function, None]] = {}
+        self._stored_functions: dict[Dso, StoredFunctions] = {}
 
     def symbolize(self, dso: Dso, offsets: UInt64Column, is_return_address: BoolColumn) -> DsoSymbols:
         """Inline chains for file offsets as recorded (see ``FrameTable``), in the order given.
@@ -55,11 +56,11 @@ class Symbolizer:
             return replace(answer, status=located.status)
         addresses = file.link_addresses(lookup_offsets(offsets, is_return_address))
         symbols, damage = self._symbol_names(dso, located, addresses)
+        self._load_functions(dso, file.build_id)
         source_map = self._source_map(dso, located, addresses)
         names = DsoNames(dso.name, symbols, source_map)
-        stored = self._load_functions(dso, file.build_id)
         answer = resolve_chains(names, offsets, addresses, self._memo)
-        self._store_functions(file.build_id, stored, answer.functions)
+        self._store_functions(dso, file.build_id, answer.functions)
         caveats = replace(located.caveats, incomplete=_incomplete(dso, located, source_map))
         return replace(answer, status=located.status or damage, caveats=caveats)
 
@@ -98,19 +99,20 @@ class Symbolizer:
             known = self._symbol_tables[dso] = (tuple(tables), damage)
         return known
 
-    def _load_functions(self, dso: Dso, build_id: bytes) -> dict[Function, None]:
-        """The functions that the cache holds for this file, now known to the memo."""
+    def _load_functions(self, dso: Dso, build_id: bytes) -> None:
+        """Lets the memo know the functions that the cache holds for this file."""
         if dso not in self._stored_functions:
-            stored = self._cache.load_functions(build_id) if self._cache is not None else ()
-            self._memo.add(stored)
-            self._stored_functions[dso] = dict.fromkeys(stored)
-        return self._stored_functions[dso]
+            stored = self._cache.load_functions(build_id) if self._cache is not None else None
+            if stored is not None:
+                self._memo.add(stored)
+            self._stored_functions[dso] = stored if stored is not None else store_functions(())
 
-    def _store_functions(self, build_id: bytes, stored: dict[Function, None], functions: tuple[Function, ...]) -> None:
-        more = [each for each in functions if each not in stored and each.name_source != NameSource.UNRESOLVED]
+    def _store_functions(self, dso: Dso, build_id: bytes, functions: tuple[Function, ...]) -> None:
+        stored = self._stored_functions[dso]
+        more = [each for each in functions if not stored.holds(each) and each.name_source != NameSource.UNRESOLVED]
         if self._cache is not None and more:
-            stored.update(dict.fromkeys(more))
-            self._cache.store_functions(build_id, tuple(stored))
+            self._stored_functions[dso] = joined(stored, store_functions(more))
+            self._cache.store_functions(build_id, self._stored_functions[dso])
 
     def _source_map(self, dso: Dso, located: LocatedBinary, addresses: UInt64Column) -> SourceMap | None:
         """What the debug information says about at least ``addresses``, None without any."""
@@ -120,7 +122,7 @@ class Symbolizer:
         else:
             known = self._cache.load(build_id) if self._cache is not None else None
         if known is None or len(known.unanswered(addresses)):
-            grown = _grow(known, located, addresses)
+            grown = _grow(known, located, addresses, self._memo)
             is_whole = grown is not None and not _incomplete(dso, located, grown)
             if grown is not None and is_whole and grown is not known and self._cache is not None:
                 self._cache.store(build_id, grown)
@@ -140,13 +142,14 @@ def _incomplete(dso: Dso, located: LocatedBinary, source_map: SourceMap | None) 
     return ""
 
 
-def _grow(known: SourceMap | None, located: LocatedBinary, addresses: UInt64Column) -> SourceMap | None:
+def _grow(known: SourceMap | None, located: LocatedBinary, addresses: UInt64Column, memo: FunctionMemo) -> SourceMap | None:
     for image in located.images:
         if not image.has_debug_info():
             continue
         # Not needed for what has none, nor when the cache has all answers.
         from symbolize.dwarf.debug_info import DebugInfo
         from symbolize.dwarf.sections import read_sections
+        from symbolize.shared_growth import grow
 
         try:
             sections = read_sections(image)
@@ -154,5 +157,5 @@ def _grow(known: SourceMap | None, located: LocatedBinary, addresses: UInt64Colu
             continue
         if sections is not None:
             debug_info = DebugInfo(sections, located.linked_files)
-            return debug_info.extend(known if known is not None else debug_info.empty_map(), addresses)
+            return grow(debug_info, debug_info.matching(known), addresses, memo)
     return known

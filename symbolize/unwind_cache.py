@@ -13,7 +13,7 @@ from symbolize.unwind.rule_rows import RuleRow
 from symbolize.unwind.stored_rules import StoredRules
 
 # Raise it whenever the columns, or what is compiled into rules, change.
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 _FORMAT = ColumnFormat(b"slotscope unwind rules\n", FORMAT_VERSION, ("<i8", "<i8", "<i8", "<i4", "|u1"))
 _SUFFIX = ".rules"
 # How a rule is written: [kind or register, number], expressions as hexadecimal text; None for a CFA that is not defined.
@@ -25,10 +25,11 @@ class UnwindRuleCache:
 
     def __init__(self, cache: SymbolCache) -> None:
         self._cache = cache
+        self._known: dict[str, RuleRow] = {}
 
     def load_rules(self, build_id: bytes) -> StoredRules | None:
         data = self._cache.read(build_id, _SUFFIX)
-        return decode_rules(data) if data else None
+        return decode_rules(data, self._known) if data else None
 
     def store_rules(self, build_id: bytes, rules: StoredRules) -> bool:
         return self._cache.write(build_id, _SUFFIX, encode_rules(rules))
@@ -36,22 +37,25 @@ class UnwindRuleCache:
 
 def encode_rules(rules: StoredRules) -> list[bytes]:
     """The file's content in pieces."""
-    text = json.dumps([_written_row(row) for row in rules.rows], separators=(",", ":"))
+    text = "\n".join(json.dumps(_written_row(row), separators=(",", ":")) for row in rules.rows)
     columns: list[Column] = [rules.layout, rules.pages, rules.length, rules.rule]
     return encode_columns(_FORMAT, [*columns, np.frombuffer(text.encode(), np.uint8)])
 
 
-def decode_rules(data: bytes) -> StoredRules | None:
-    """The rules in a cache file's content, None when it is damaged or of another version."""
+def decode_rules(data: bytes, known: dict[str, RuleRow]) -> StoredRules | None:
+    """The rules in a cache file's content, None when it is damaged or of another version.  ``known``: rows by their text, as
+    read before; libraries share most of them."""
     columns = decode_columns(_FORMAT, data)
     if columns is None:
         return None
     layout, pages, length, rule, text = columns
     try:
-        rows = tuple(_read_row(*row) for row in json.loads(text.tobytes()))
+        lines = text.tobytes().decode().splitlines()
+        for line in set(lines).difference(known):
+            known[line] = _read_row(*json.loads(line))
     except (ValueError, TypeError, RecursionError):
         return None
-    stored = StoredRules(layout, pages, length, rule, rows)
+    stored = StoredRules(layout, pages, length, rule, tuple(known[line] for line in lines))
     return stored if stored.is_consistent() else None
 
 

@@ -3,6 +3,7 @@
 ``{"context": {"host_name", "executable", "num_cpus", ...}, "benchmarks": [{"name", "run_name", "run_type", "repetition_index",
 "real_time", "cpu_time", "time_unit", "error_occurred", "error_message", ...}]}``.  Times are per iteration, in ``time_unit``
 (ns unless it says otherwise).  Means, medians and the like are of type "aggregate" and are left out: they are computed here.
+Every other number of an entry is a counter, of the program's own or a rate such as "bytes_per_second".
 """
 
 from __future__ import annotations
@@ -17,6 +18,11 @@ from profiler.model.run import Metric, RunOutcome
 _NS_PER_UNIT = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 # Of versions before 1.5, which do not say of what type an entry is.
 _AGGREGATES = ("_mean", "_median", "_stddev", "_cv", "_BigO", "_RMS")
+# Numbers that say which entry it is and how it was run.
+_NO_COUNTERS = frozenset(
+    {"family_index", "per_family_instance_index", "repetitions", "repetition_index", "threads", "iterations"}
+    | {"real_time", "cpu_time"}
+)
 
 
 def google_benchmark_arms(file: BenchmarkFile) -> tuple[MeasuredArm, ...]:
@@ -30,10 +36,12 @@ def google_benchmark_arms(file: BenchmarkFile) -> tuple[MeasuredArm, ...]:
     by_run: dict[int, list[Metric]] = {}
     failures: list[str] = []
     seen: dict[str, int] = {}
+    aggregates = 0
     for place, entry in enumerate(entries, 1):
         if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
             raise file.error(f"entry {place} of benchmarks has no name")
         if _is_aggregate(entry):
+            aggregates += 1
             continue
         name = entry["run_name"] if isinstance(entry.get("run_name"), str) else entry["name"]
         if failure := _failure(entry):
@@ -41,8 +49,8 @@ def google_benchmark_arms(file: BenchmarkFile) -> tuple[MeasuredArm, ...]:
             continue
         run = seen.get(name, 0)
         seen[name] = run + 1
-        by_run.setdefault(run, []).extend(_times(file, name, entry))
-    if not by_run and not failures:
+        by_run.setdefault(run, []).extend((*_times(file, name, entry), *_counters(name, entry)))
+    if not by_run and (aggregates or not failures):
         way_out = "run it with --benchmark_repetitions and without --benchmark_report_aggregates_only"
         raise file.error(f"no single run in it, only aggregates: {way_out}")
     return (_arm(file, by_run, failures),)
@@ -96,3 +104,9 @@ def _times(file: BenchmarkFile, name: str, entry: Mapping[str, Any]) -> tuple[Me
             raise file.error(f"{name}: {key} {entry.get(key)!r} is no number")
         metrics.append(duration(label, value * factor))
     return tuple(metrics)
+
+
+def _counters(name: str, entry: Mapping[str, Any]) -> tuple[Metric, ...]:
+    """Without unit: only the program knows it."""
+    values = ((key, number(value)) for key, value in entry.items() if key not in _NO_COUNTERS)
+    return tuple(Metric(f"{name}: {key}", value, "", (value,)) for key, value in values if value is not None)

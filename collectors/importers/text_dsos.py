@@ -37,9 +37,16 @@ class TextDsos:
             row = self._row_of_text[key] = self._new_row(*text_dso(printed, address), is_named)
         return row
 
+    def source_row(self, path: str) -> int:
+        """Row of a source file whose code is interpreted."""
+        return self._row(Dso(path, b"", DsoKind.SOURCE), CpuMode.USER)
+
     def _new_row(self, dso: Dso, mode: CpuMode, is_named: bool) -> int:
         if not is_named and dso.kind in (DsoKind.FILE, DsoKind.VDSO):
             dso = Dso(dso.path, b"", DsoKind.UNKNOWN)
+        return self._row(dso, mode)
+
+    def _row(self, dso: Dso, mode: CpuMode) -> int:
         row = self._row_of.setdefault((dso, mode), len(self.rows))
         if row == len(self.rows):
             self.rows.append(dso)

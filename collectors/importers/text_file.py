@@ -9,6 +9,8 @@ from typing import BinaryIO
 
 from collectors.importers.folded import is_folded, read_folded
 from collectors.importers.perf_script.reader import is_perf_script, read_perf_script
+from collectors.importers.pyspy_raw import is_pyspy_raw, read_pyspy_raw
+from collectors.importers.pyspy_speedscope import is_speedscope, read_pyspy_speedscope
 from collectors.perf_data.byte_source import ByteSource
 from collectors.perf_data.file_wrapping import PlainFile
 from profiler.model.capture import Capture
@@ -19,7 +21,9 @@ TextReader = Callable[[BinaryIO, str, CaptureInfo], Capture]
 # Enough for the first samples behind a long header.
 _SNIFFED_BYTES = 1 << 16
 _FORMATS: tuple[tuple[Callable[[bytes], bool], TextReader], ...] = (
+    (is_speedscope, read_pyspy_speedscope),
     (is_perf_script, read_perf_script),
+    (is_pyspy_raw, read_pyspy_raw),
     (is_folded, read_folded),
 )
 

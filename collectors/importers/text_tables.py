@@ -88,8 +88,14 @@ class TextTables:
     def frame(self, frame: TextFrame) -> int:
         """Row of a frame."""
         dso = self.dsos.row(frame.dso, frame.address, bool(frame.symbol))
-        symbol = self.strings.number(frame.symbol) if frame.symbol else -1
-        key = (dso, frame.address, frame.is_return_address, symbol)
+        return self._frame_row(dso, frame.address, frame.is_return_address, frame.symbol)
+
+    def source_frame(self, path: str, line: int, symbol: str) -> int:
+        """Row of a frame of interpreted code; ``line`` 0 = unknown."""
+        return self._frame_row(self.dsos.source_row(path), line, False, symbol)
+
+    def _frame_row(self, dso: int, offset: int, is_return_address: bool, symbol: str) -> int:
+        key = (dso, offset, is_return_address, self.strings.number(symbol) if symbol else -1)
         return self._frames.setdefault(key, len(self._frames))
 
     def stack(self, frames_root_first: Sequence[int]) -> int:
@@ -102,6 +108,10 @@ class TextTables:
     def thread(self, pid: int, tid: int, name: str) -> int:
         """Row of a thread under this name; -1 = number unknown."""
         return self._threads.setdefault((pid, tid, name), len(self._threads))
+
+    def thread_keys(self) -> tuple[tuple[int, int, str], ...]:
+        """(pid, tid, name) of every row."""
+        return tuple(self._threads)
 
     def add(self, sample: SampleText) -> None:
         columns = self._samples

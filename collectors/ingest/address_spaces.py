@@ -222,9 +222,11 @@ class MappingTable:
             counts.append(len(extents))
         row = np.array(rows, np.int64)
         key = np.repeat(new.astype(np.uint64) << _SPACE_SHIFT, counts) | (self._mappings[row, 0] >> _PAGE_BITS)
-        key, row = np.concatenate([self._key, key]), np.concatenate([self._row, row])
         order = np.lexsort((self._mappings[row, 0], key))
-        self._key, self._row = key[order], row[order]
+        key, row = key[order], row[order]
+        # No space is entered twice, so no key is there already.
+        place = np.searchsorted(self._key, key)
+        self._key, self._row = np.insert(self._key, place, key), np.insert(self._row, place, row)
         self._set_columns()
 
     def _set_columns(self) -> None:

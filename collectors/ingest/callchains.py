@@ -12,7 +12,7 @@ import numpy as np
 from collectors.ingest.address_spaces import MappingTable
 from collectors.ingest.frame_lists import FrameLists
 from collectors.ingest.places import Places
-from collectors.ingest.ragged import reversed_positions, row_positions
+from collectors.ingest.ragged import reversed_positions, row_positions, row_starts
 from collectors.perf_data import spec
 from collectors.perf_data.sample_fields import SampleFields
 from profiler.model.arrays import BoolColumn, Int32Column, Int64Column, UInt8Column, UInt64Column, distinct
@@ -27,6 +27,8 @@ _ADDRESS_LIMIT = np.uint64(1 << 48)
 _KERNEL_START = np.uint64(2**64 - 2**48)
 # Spaces per generation of the address table: as many as fit beside an address in one key, the kernel half left aside.
 _GENERATION_BITS = 15
+# So many words between chains for each in one, such as stack dumps, are not worth being looked through.
+_SPARSE = 4
 _USER_DEFERRED = np.uint64(spec.PERF_CONTEXT_USER_DEFERRED)
 _GUEST_MARKERS = np.array([spec.PERF_CONTEXT_GUEST, spec.PERF_CONTEXT_GUEST_KERNEL, spec.PERF_CONTEXT_GUEST_USER], np.uint64)
 
@@ -45,46 +47,72 @@ class AddressLists:
 def chain_addresses(fields: SampleFields, is_kernel_high: bool) -> AddressLists:
     """The callchains without their markers.  The innermost frame and the innermost user frame below a kernel stack hold
     exact addresses, all others return addresses."""
-    first, length = fields.chain_start, fields.chain_length
-    # Nearly every chain begins with a marker; to skip it here keeps it out of the large columns.
-    head = fields.words[np.where(length > 0, first, 0)]
-    has_marker = (length > 0) & (head >= _MARKER)
-    needs_mode = not is_kernel_high or bool(np.isin(head[has_marker], _GUEST_MARKERS).any())
-    if not needs_mode and not (head[has_marker] == _USER_DEFERRED).any():
-        first, length = first + has_marker, length - has_marker
-    positions, start = reversed_positions(first, length)
-    raw = fields.words[positions]
-    markers = np.flatnonzero(raw >= _MARKER)
-    mode = None
-    if needs_mode or np.isin(raw[markers], _GUEST_MARKERS).any():
-        mode = _modes(raw, start, markers)
-    is_return_address = np.ones(len(raw), np.bool_)
-    is_return_address[start[1:][length > 0] - 1] = False
-    # What a marker introduces stands before it here: the innermost address of that mode.
-    is_return_address[markers[markers > 0] - 1] = False
-    if len(markers):
-        keep = np.ones(len(raw), np.bool_)
-        keep[markers] = False
-        deferring = markers[raw[markers] == _USER_DEFERRED]
-        keep[deferring[~np.isin(deferring, start)] - 1] = False
-        raw, is_return_address = raw[keep], is_return_address[keep]
-        mode = None if mode is None else mode[keep]
-        start = start - np.searchsorted(np.flatnonzero(~keep), start)
-    return AddressLists(raw, start, is_return_address, mode)
+    parts = _parts(fields)
+    positions, start = reversed_positions(parts.first, parts.length)
+    addresses = fields.words[positions]
+    is_return_address = np.ones(len(addresses), np.bool_)
+    is_return_address[start[1:][parts.is_exact & (parts.length > 0)] - 1] = False
+    has_guests = bool(np.isin(distinct(parts.marker), _GUEST_MARKERS).any())
+    mode = _modes(addresses, parts) if has_guests or not is_kernel_high else None
+    return AddressLists(addresses, start[parts.chain_start], is_return_address, mode)
 
 
-def _modes(raw: UInt64Column, start: Int64Column, markers: Int64Column) -> UInt8Column:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class _Parts:
+    """What lies between the markers of callchains, outermost part first: ``first`` word and ``length`` of each, the
+    ``marker`` that introduces it (0 for none), and whether its innermost address is that of an instruction in execution.
+    ``chain_start``: int64[n + 1], the first part of each chain."""
+
+    first: Int64Column
+    length: Int64Column
+    marker: UInt64Column
+    is_exact: BoolColumn
+    chain_start: Int64Column
+
+
+def _parts(fields: SampleFields) -> _Parts:
+    chain_first, chain_end = fields.chain_start, fields.chain_start + fields.chain_length
+    markers, chain = _markers(fields.words, chain_first, chain_end)
+    # Of each chain, the part before its first marker and one behind every marker.
+    chain_start = row_starts(np.bincount(chain, minlength=len(chain_first)) + 1)
+    innermost = chain_start[1:] - 1
+    markers_before = chain_start[:-1] - np.arange(len(chain_first))
+    behind = innermost[chain] + markers_before[chain] - np.arange(1, len(markers) + 1)
+    first, end = np.empty(int(chain_start[-1]), np.int64), np.empty(int(chain_start[-1]), np.int64)
+    first[innermost], first[behind] = chain_first, markers + 1
+    end[chain_start[:-1]], end[behind + 1] = chain_end, markers
+    marker = np.zeros(len(first), np.uint64)
+    marker[behind] = fields.words[markers]
+    is_deferring = marker == _USER_DEFERRED
+    if is_deferring.any():  # the word behind this marker is no address
+        first = np.minimum(first + is_deferring, end)
+    return _Parts(first, end - first, marker, ~is_deferring, chain_start)
+
+
+def _markers(words: UInt64Column, first: Int64Column, end: Int64Column) -> tuple[Int64Column, Int64Column]:
+    """(position of every marker, row of its chain) in the chains ``first`` .. ``end``, which ascend; other fields may hold
+    such words too."""
+    if not len(first):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    low, high = int(first[0]), int(end[-1])
+    lengths = end - first
+    if high - low > _SPARSE * int(lengths.sum()):
+        positions, start = row_positions(first, lengths)
+        found = np.flatnonzero(words[positions] >= _MARKER)
+        return positions[found], np.searchsorted(start, found, "right") - 1
+    large = np.flatnonzero(words[low:high] >= _MARKER) + low
+    chain = np.searchsorted(first, large, "right") - 1
+    is_inside = large < end[chain]
+    return (large, chain) if is_inside.all() else (large[is_inside], chain[is_inside])
+
+
+def _modes(addresses: UInt64Column, parts: _Parts) -> UInt8Column:
     """For 32-bit kernels and guests: the mode of every address by the marker that introduced it, else by its half."""
-    mode = np.where(raw >= _KERNEL_HALF, CpuMode.KERNEL, CpuMode.USER).astype(np.uint8)
-    if not len(markers):
-        return mode
-    names = raw[markers]
-    is_kernel = names == np.uint64(spec.PERF_CONTEXT_KERNEL)
-    marker_mode = np.where(np.isin(names, _GUEST_MARKERS), CpuMode.GUEST, np.where(is_kernel, CpuMode.KERNEL, CpuMode.USER))
-    governing = np.minimum(np.searchsorted(markers, np.arange(len(raw))), len(markers) - 1)
-    row_end = np.repeat(start[1:], np.diff(start))
-    is_governed = (markers[governing] >= np.arange(len(raw))) & (markers[governing] < row_end)
-    return np.where(is_governed, marker_mode[governing], mode).astype(np.uint8)
+    is_kernel = parts.marker == np.uint64(spec.PERF_CONTEXT_KERNEL)
+    marked = np.where(np.isin(parts.marker, _GUEST_MARKERS), CpuMode.GUEST, np.where(is_kernel, CpuMode.KERNEL, CpuMode.USER))
+    by_half = np.where(addresses >= _KERNEL_HALF, CpuMode.KERNEL, CpuMode.USER)
+    is_marked = np.repeat(parts.marker != 0, parts.length)
+    return np.where(is_marked, np.repeat(marked, parts.length), by_half).astype(np.uint8)
 
 
 def _is_high_below_user(lists: AddressLists) -> BoolColumn:
@@ -140,15 +168,16 @@ class AddressResolver:
             self._generation, self._keys, self._place_of = generation, Interner(), np.zeros(0, np.int32)
         if lists.mode is not None:
             return self._by_mode(lists, space)
+        addresses = lists.addresses
         local = (space - (generation << _GENERATION_BITS)).astype(np.uint64) << _ADDRESS_BITS
-        is_odd = lists.addresses - _ADDRESS_LIMIT < _KERNEL_START - _ADDRESS_LIMIT
-        is_odd |= _is_high_below_user(lists)
-        if is_odd.any() or (not lists.addresses.all() and not local.all()):
-            return self._with_odd(lists, space, is_odd | (lists.addresses == 0))
         # Space and address share a key; kernel addresses have all of the space's bits set already.
-        if len(local) and (local == local[0]).all():
-            return self._interned(lists.addresses | local[0], generation)
-        return self._interned(lists.addresses | np.repeat(local, np.diff(lists.start)), generation)
+        is_one_space = bool(len(local)) and bool((local == local[0]).all())
+        keys = addresses | (local[0] if is_one_space else np.repeat(local, np.diff(lists.start)))
+        is_odd = addresses - _ADDRESS_LIMIT < _KERNEL_START - _ADDRESS_LIMIT
+        is_odd |= _is_high_below_user(lists)
+        if not is_odd.any() and (addresses.all() or local.all()):
+            return self._interned(keys, generation)
+        return self._with_odd(lists, keys, np.flatnonzero(is_odd | (addresses == 0)), generation)
 
     def _interned(self, keys: UInt64Column, generation: int) -> Int32Column:
         numbers, new_keys = self._keys.intern(keys)
@@ -161,17 +190,18 @@ class AddressResolver:
             dso, offset = self._mappings.resolve(spaces, user & (_ADDRESS_LIMIT - np.uint64(1)))
             places[~is_kernel] = self._places.user(dso, offset)
             self._place_of = np.concatenate([self._place_of, places])
-        return self._place_of[numbers]
+        return self._place_of.take(numbers)
 
-    def _with_odd(self, lists: AddressLists, space: Int32Column, is_odd: BoolColumn) -> Int32Column:
+    def _with_odd(self, lists: AddressLists, keys: UInt64Column, odd: Int64Column, generation: int) -> Int32Column:
         """Addresses that no process can have (broken frame-pointer chains) go past the table."""
-        places = np.empty(len(is_odd), np.int32)
-        places[is_odd] = self._places.user(np.full(int(is_odd.sum()), -1, np.int32), lists.addresses[is_odd])
-        lengths = np.add.reduceat(np.append(~is_odd, False), lists.start[:-1]) if len(space) else np.zeros(0, np.int64)
-        lengths = np.where(np.diff(lists.start) > 0, lengths, 0).astype(np.int64)
-        start = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
-        kept = AddressLists(lists.addresses[~is_odd], start, lists.is_return_address[~is_odd], None)
-        places[~is_odd] = self._generation_places(kept, space, self._generation)
+        odd_places = self._places.user(np.full(len(odd), -1, np.int32), lists.addresses[odd])
+        if len(odd) == len(keys):
+            return odd_places
+        is_usual = np.ones(len(keys), np.bool_)
+        is_usual[odd] = False
+        keys[odd] = keys[is_usual.argmax()]  # stands in for them, and is asked for anyway
+        places = self._interned(keys, generation)
+        places[odd] = odd_places
         return places
 
     def _by_mode(self, lists: AddressLists, space: Int32Column) -> Int32Column:

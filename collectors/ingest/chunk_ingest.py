@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,13 +15,15 @@ from collectors.ingest.group_reads import CounterGains, Gains, counter_readings
 from collectors.ingest.ingest_tables import IngestTables
 from collectors.ingest.sample_columns import SampleColumns
 from collectors.ingest.stack_states import UNDECIDED, UNDECIDED_BUT_LINKED
-from collectors.ingest.user_stacks import UserStackReader
 from collectors.perf_data import spec
 from collectors.perf_data.attributes import EventAttributes
 from collectors.perf_data.reader import Chunk, Recording
 from profiler.model.arrays import BoolColumn, Int32Column, Int64Column, UInt8Column, UInt64Column
 from profiler.model.frame_table import CpuMode
 from profiler.model.sample_table import StackState
+
+if TYPE_CHECKING:
+    from collectors.ingest.user_stacks import UserStackReader, UserStacks
 
 _LOW_HALF = np.uint64(0xFFFFFFFF)
 _KERNEL_HALF = np.uint64(1 << 63)
@@ -46,7 +49,7 @@ class ChunkIngest:
         self._tables = tables
         self._spaces = tables.spaces.timeline()
         self._resolver = AddressResolver(tables.places, tables.mappings, tables.is_kernel_high)
-        self._user_stacks = UserStackReader(tables.unwinder, tables.mappings, tables.places)
+        self._user_stacks: UserStackReader | None = None
         self._gains = CounterGains(recording.attributes)
 
     def read(self, chunk: Chunk) -> SampleColumns | None:
@@ -100,7 +103,7 @@ class ChunkIngest:
             nothing = np.zeros(len(chunk.position) + 1, np.int64)
             chains = AddressLists(np.zeros(0, np.uint64), nothing, np.zeros(0, np.bool_), None)
         if layout.has(spec.PERF_SAMPLE_STACK_USER) and layout.has(spec.PERF_SAMPLE_REGS_USER):
-            user = self._user_stacks.read(chunk, space)
+            user = self._unwound(chunk, space)
             kernel = self._resolver.frames(_without_user_part(chains, user.is_unwound), space)
             frames = joined(user.frames, kernel)
             state = np.where(user.is_unwound, user.state, UNDECIDED).astype(np.uint8)
@@ -116,6 +119,13 @@ class ChunkIngest:
             state[is_empty] = StackState.NO_USER_STACK
             frames = replaced_where_empty(frames, self._single_frames(chunk, space))
         return frames, state
+
+    def _unwound(self, chunk: Chunk, space: Int32Column) -> UserStacks:
+        if self._user_stacks is None:
+            from collectors.ingest.user_stacks import UserStackReader
+
+            self._user_stacks = UserStackReader(self._tables.unwinder, self._tables.mappings, self._tables.places)
+        return self._user_stacks.read(chunk, space)
 
     def _single_frames(self, chunk: Chunk, space: Int32Column) -> Int32Column:
         """The frame of each sample's own instruction address; the unknown place without one."""

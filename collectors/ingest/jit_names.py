@@ -132,10 +132,13 @@ def _open_frames(capture: Capture) -> BoolColumn:
 
 def _holding(stacks: StackTable, has_frame: BoolColumn) -> BoolColumn:
     """Whether each stack holds one of the frames, itself or further out."""
-    holds = has_frame.copy()
-    for level in depth_levels(stacks.prefix)[1:]:
-        holds[level] |= holds[stacks.prefix[level]]
-    return holds
+    holds = np.append(has_frame, False)
+    # Pointer doubling: after step k every row has asked the 2**k rows above it; the last element stands above all.
+    above = np.append(np.where(stacks.prefix >= 0, stacks.prefix, len(stacks)), len(stacks))
+    while (above < len(stacks)).any():
+        holds |= holds[above]
+        above = above[above]
+    return holds[:-1]
 
 
 class _NamedFrames:

@@ -60,12 +60,8 @@ class StackBuilder:
         hashes = _usable(batch.stack_hashes())
         model = first_rows(hashes)
         distinct = np.flatnonzero(model == np.arange(len(model)))
-        nodes = self._nodes.find(hashes[distinct])
-        is_known = nodes >= 0
-        is_known[is_known] = self._is_path(nodes[is_known], lists, distinct[is_known])
-        nodes[~is_known] = self._insert(batch, distinct[~is_known])
         result = np.empty(len(model), np.int32)
-        result[distinct] = nodes
+        result[distinct] = self._paths(batch, distinct, self._nodes.find(hashes[distinct]))
         result = result[model]
         self._resolve_collisions(lists, result, model)
         return result
@@ -74,7 +70,7 @@ class StackBuilder:
         depth = row_positions(np.zeros(len(lists.start) - 1, np.int64), lists.lengths)[0]
         self._code_factor = self._factors(self._code_factor, int(lists.codes_root_first.max(initial=0)), 0)
         self._depth_factor = self._factors(self._depth_factor, int(lists.lengths.max(initial=0)), 1 << 40)
-        sums = self._code_factor[lists.codes_root_first]
+        sums = self._code_factor.take(lists.codes_root_first)
         sums *= self._depth_factor[depth]
         np.cumsum(sums, out=sums)
         before = np.concatenate([np.zeros(1, np.uint64), sums])[lists.start[:-1]]
@@ -86,50 +82,63 @@ class StackBuilder:
             return factors
         return self._mix(np.arange(salt + 1, salt + 2 * needed + 256, dtype=np.uint64)) | np.uint64(1)
 
+    def _paths(self, batch: _Batch, rows: Int64Column, nodes: Int32Column) -> Int32Column:
+        """Nodes of the lists in these rows, made where they are missing; ``nodes``: what their hashes lead to, -1 nothing."""
+        is_missing = nodes < 0
+        known = np.flatnonzero(~is_missing)
+        is_certain = bool(self._is_path(nodes[known], batch.lists, rows[known]).all())
+        if is_certain and is_missing.any():
+            shared = _shared_lengths(batch.lists, rows)[is_missing]
+            nodes[is_missing], is_right = self._look_up(batch, rows[is_missing], shared)
+            is_certain = bool(is_right.all())
+        if is_certain:
+            return nodes
+        # What a list shares with the one before is right only if that one is: compare all frames of all.
+        nodes, is_right = self._look_up(batch, rows, np.zeros(len(rows), np.int64))
+        for row in np.flatnonzero(~is_right).tolist():
+            start, end = batch.lists.start[rows[row] : rows[row] + 2].tolist()
+            nodes[row] = self._exact_path(batch.lists.codes_root_first[start:end].tolist())
+        return nodes
+
     def _is_path(self, nodes: Int32Column, lists: FrameLists, rows: Int64Column) -> BoolColumn:
         """Whether each node's frames are those of the list in that row."""
         good = np.ones(len(nodes), np.bool_)
         going_on = np.arange(len(nodes))
         position, start = lists.start[1:][rows] - 1, lists.start[:-1][rows]
         while len(going_on):
-            good[going_on] &= self._frame[nodes] == lists.codes_root_first[position]
-            nodes, position = self._prefix[nodes], position - 1
+            good[going_on] &= self._frame.take(nodes) == lists.codes_root_first[position]
+            nodes, position = self._prefix.take(nodes), position - 1
             ended = (nodes < 0) | (position < start)
-            good[going_on[ended]] &= (nodes[ended] < 0) & (position[ended] < start[ended])
-            going_on, nodes, position, start = going_on[~ended], nodes[~ended], position[~ended], start[~ended]
+            if ended.any():
+                good[going_on[ended]] &= (nodes[ended] < 0) & (position[ended] < start[ended])
+                kept = np.flatnonzero(~ended)
+                going_on, nodes, position, start = going_on[kept], nodes[kept], position[kept], start[kept]
         return good
 
-    def _insert(self, batch: _Batch, rows: Int64Column) -> Int32Column:
-        """Nodes of the lists in these rows, made where they are missing."""
-        if not len(rows):
-            return np.zeros(0, np.int32)
-        lengths = batch.lists.lengths[rows]
-        positions, start = row_positions(batch.lists.start[:-1][rows], lengths)
+    def _look_up(self, batch: _Batch, rows: Int64Column, shared: Int64Column) -> tuple[Int32Column, BoolColumn]:
+        """(node of each list, whether its path has the frames of the list from its ``shared`` outermost ones on)."""
+        # One frame more leads to the node that the rest hangs on.
+        has_caller = shared > 0
+        lengths = batch.lists.lengths[rows] - shared + has_caller
+        positions, start = row_positions(batch.lists.start[:-1][rows] + shared - has_caller, lengths)
         frames = batch.lists.codes_root_first[positions]
-        hashes = _usable(batch.sums[positions] - np.repeat(batch.before[rows], lengths))
-        nodes = self._nodes.find(hashes)
-        missing = np.flatnonzero(nodes < 0)
-        if len(missing):
-            nodes[missing] = self._number(hashes[missing])
+        # New nodes are numbered in the order of their first occurrence: callers before callees, as in every list.
+        known = len(self._nodes)
+        nodes, _ = self._nodes.intern(_usable(batch.sums[positions] - np.repeat(batch.before[rows], lengths)))
         prefixes = np.empty(len(nodes), np.int32)
         prefixes[1:] = nodes[:-1]
         prefixes[start[:-1]] = -1
-        if len(missing):
-            self._store(nodes[missing], prefixes[missing], frames[missing])
-        is_right = self._frame[nodes] == frames
-        is_right &= self._prefix[nodes] == prefixes
-        leaves = nodes[start[1:] - 1]
-        if not is_right.all():
-            all_right = np.logical_and.reduceat(is_right, start[:-1])
-            for row in np.flatnonzero(~all_right).tolist():
-                leaves[row] = self._exact_path(frames[start[row] : start[row + 1]].tolist())
-        return leaves
-
-    def _number(self, hashes: UInt64Column) -> Int32Column:
-        """Numbers missing nodes in the order of their first occurrence: callers before callees, as in every list."""
-        first = first_rows(hashes)
-        self._nodes.add(hashes[first == np.arange(len(first))])
-        return self._nodes.find(hashes)
+        callers = start[:-1][has_caller]
+        is_new = nodes >= known
+        is_new[callers] = False
+        new = np.flatnonzero(is_new)
+        if len(new):
+            self._store(nodes[new], prefixes[new], frames[new])
+        is_right = self._frame.take(nodes) == frames
+        is_right &= self._prefix.take(nodes) == prefixes
+        is_right[callers] = True
+        all_right: BoolColumn = np.logical_and.reduceat(is_right, start[:-1])
+        return nodes[start[1:] - 1], all_right
 
     def _store(self, nodes: Int32Column, prefixes: Int32Column, frames: Int32Column) -> None:
         """Writes the rows of new nodes; of several writers of one row any will do, as all are checked."""
@@ -189,6 +198,22 @@ class StackBuilder:
         order = np.concatenate(depth_levels(number[prefix[kept]]))
         number[kept[order]] = np.arange(len(kept), dtype=np.int32)
         return StackNodes(number[prefix[kept[order]]], frame[kept[order]]), number[leaves]
+
+
+def _shared_lengths(lists: FrameLists, rows: Int64Column) -> Int64Column:
+    """How many of the outermost frames each list has in common with the one in the row before; at least one is left over.
+
+    Samples of one processor follow one another in recordings, so that is most of a deep stack.
+    """
+    lengths, first = lists.lengths[rows], lists.start[:-1][rows]
+    shared = np.zeros(len(rows), np.int64)
+    comparable = np.minimum(lengths[1:], lengths[:-1])
+    positions, start = row_positions(first[1:], comparable)
+    before = positions - np.repeat(np.diff(first), comparable)
+    differing = np.flatnonzero(lists.codes_root_first[positions] != lists.codes_root_first[before])
+    differing = np.append(differing, len(positions))
+    shared[1:] = np.minimum(comparable, differing[np.searchsorted(differing, start[:-1])] - start[:-1])
+    return np.minimum(shared, lengths - 1)
 
 
 def _usable(hashes: UInt64Column) -> UInt64Column:

@@ -58,11 +58,14 @@ def _asked_once(frames: Int32Column, tables: StackFrames, ask: Callable[[Int32Co
 def innermost_user(leaves: Int32Column, stacks: StackTable, frames: FrameTable) -> Int32Column:
     """The innermost node of each stack whose frame is user code, -1 for a stack of the kernel alone."""
     nodes = leaves.copy()
-    while True:
-        inner = np.flatnonzero((nodes >= 0) & (frames.mode[stacks.frame[np.maximum(nodes, 0)]] != CpuMode.USER))
-        if not len(inner):
-            return nodes
-        nodes[inner] = stacks.prefix[nodes[inner]]
+    pending = np.flatnonzero(nodes >= 0)
+    while len(pending):
+        at = nodes[pending]
+        is_inner = frames.mode.take(stacks.frame.take(at)) != CpuMode.USER
+        pending, above = pending[is_inner], stacks.prefix.take(at[is_inner])
+        nodes[pending] = above
+        pending = pending[above >= 0]
+    return nodes
 
 
 def depths_and_roots(prefix: Int32Column) -> tuple[Int32Column, Int32Column]:
@@ -70,8 +73,8 @@ def depths_and_roots(prefix: Int32Column) -> tuple[Int32Column, Int32Column]:
     root = np.where(prefix >= 0, prefix, np.arange(len(prefix), dtype=np.int32))
     depth = (prefix >= 0).astype(np.int32)
     while True:
-        step = depth[root]
+        step = depth.take(root)
         if not step.any():
             return depth, root
         depth = depth + step
-        root = root[root]
+        root = root.take(root)

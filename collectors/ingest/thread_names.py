@@ -8,7 +8,7 @@ import numpy as np
 
 from collectors.ingest.timeline import Timeline
 from collectors.perf_data.side_band import CommRecord, ForkRecord, SideBand
-from profiler.model.arrays import Int32Column, Int64Column, UInt64Column
+from profiler.model.arrays import Int32Column, Int64Column, UInt64Column, distinct
 from profiler.model.interner import Interner
 from profiler.model.thread_table import ThreadTable
 
@@ -102,9 +102,11 @@ def thread_table(
     renamed = np.flatnonzero(is_renamed[thread])
     own[renamed], leader[renamed] = _names_at(pairs[thread[renamed]], times[renamed], names)
     width = len(strings.number_of) + 1
-    combined, rows = np.unique((thread.astype(np.int64) * width + own + 1) * width + leader + 1, return_inverse=True)
-    first, _ = _occurrences(rows, len(combined))
-    return _table(pairs[thread[first]], own[first], leader[first], strings), rows.astype(np.int32)
+    combined = (thread.astype(np.int64) * width + own + 1) * width + leader + 1
+    values = distinct(combined)
+    rows = np.searchsorted(values, combined).astype(np.int32)
+    first, _ = _occurrences(rows, len(values))
+    return _table(pairs[thread[first]], own[first], leader[first], strings), rows
 
 
 def _occurring(thread: Int32Column, pairs: UInt64Column) -> tuple[Int32Column, UInt64Column]:

@@ -16,10 +16,10 @@ class Timeline:
     """
 
     def __init__(self, changes: Sequence[tuple[int, int, int]]) -> None:
-        table = np.array([(key, time) for key, time, _ in changes], np.uint64).reshape(-1, 2)
-        self._values = np.array([value for _, _, value in changes], np.int32)
-        self._keys, key_rank = np.unique(table[:, 0], return_inverse=True)
-        self._times, time_rank = np.unique(table[:, 1], return_inverse=True)
+        keys, times, values = zip(*changes, strict=True) if changes else ((), (), ())
+        self._values = np.array(values, np.int32)
+        self._keys, key_rank = np.unique(np.array(keys, np.uint64), return_inverse=True)
+        self._times, time_rank = np.unique(np.array(times, np.uint64), return_inverse=True)
         self._width = len(self._times) + 1
         order = np.argsort(key_rank, kind="stable")
         # Rank 0 stands for "before every change".

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collectors.perf_data import spec
 from collectors.perf_data.byte_source import ByteSource, Section
-from collectors.perf_data.compressed_records import COMPRESSED_TYPES, append_records
 from collectors.perf_data.expansion import Expansion, Progress
 from collectors.perf_data.features import parse_features
 from collectors.perf_data.file_header import FileHeader, feature_contents, parse_event_attributes, parse_file_header
@@ -33,11 +32,17 @@ def _is_compressed(stream: RecordStream, header: FileHeader) -> bool:
     """An unfinished file has no feature section that says so."""
     if spec.HEADER_COMPRESSED in header.feature_bits:
         return True
+    if not stream.is_unfinished:
+        return False
+    from collectors.perf_data.compressed_records import COMPRESSED_TYPES
+
     walk = RecordWalk(stream.source, stream.extent)
-    return stream.is_unfinished and any(not isinstance(piece, Run) and piece.type in COMPRESSED_TYPES for piece in walk)
+    return any(not isinstance(piece, Run) and piece.type in COMPRESSED_TYPES for piece in walk)
 
 
 def _expanded(stream: RecordStream, header: FileHeader, progress: Progress) -> RecordStream:
+    from collectors.perf_data.compressed_records import append_records
+
     out = Expansion(stream.source.name, "as plain records", progress)
     try:
         walk = RecordWalk(stream.source, stream.extent)

@@ -21,7 +21,6 @@ from collectors.perf_data.features import Features
 from collectors.perf_data.file_kind import FileKind, file_kind, not_a_recording
 from collectors.perf_data.file_mode import open_file_mode
 from collectors.perf_data.file_wrapping import PlainFile, unwrapped
-from collectors.perf_data.pipe_mode import open_pipe_mode
 from collectors.perf_data.record_index import RecordIndex, index_records
 from collectors.perf_data.record_stream import RecordStream
 from collectors.perf_data.sample_fields import SampleFields, decode_samples
@@ -123,6 +122,8 @@ def open_plain(plain: PlainFile, progress: Progress) -> Recording:
     """``open_recording`` for a file whose wrappings are off."""
     kind = file_kind(plain.source)
     if kind is FileKind.PERF_PIPE:
+        from collectors.perf_data.pipe_mode import open_pipe_mode
+
         return Recording(open_pipe_mode(plain.source, plain.is_cut, progress))
     if kind is FileKind.PERF_FILE:
         return Recording(open_file_mode(plain.source, progress))

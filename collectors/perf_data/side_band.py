@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
 from collectors.perf_data import spec
-from collectors.perf_data.sample_layout import TrailerLayout, Trailers
+from collectors.perf_data.sample_layout import Trailers
 from profiler.errors import FormatError
-from profiler.model.arrays import Int64Column, UInt64Column
+from profiler.model.arrays import Int64Column, UInt64Column, distinct
 
 # Named tuples, not dataclasses: a system-wide recording holds tens of thousands of them, and they cost half to make.
 
@@ -97,6 +97,17 @@ class RecordWindow:
     def rows(self, chosen: Int64Column) -> RecordWindow:
         return RecordWindow(self.view, self.base, self.start[chosen], self.header[chosen])
 
+    @property
+    def size(self) -> Int64Column:
+        """Bytes of each record."""
+        return (self.header >> np.uint64(48)).astype(np.int64)
+
+    def words_at(self, at: Int64Column) -> UInt64Column:
+        """The word at each byte offset of the view."""
+        content = np.frombuffer(self.view, np.uint8)
+        words: UInt64Column = content[at[:, None] + np.arange(8)].view("<u8")[:, 0]
+        return words
+
 
 _MMAP = struct.Struct("<IHHiiQQQ")
 _COMM = struct.Struct("<IHHii")
@@ -107,7 +118,6 @@ _LOST_SAMPLES = struct.Struct("<QQ")
 _MMAP2_PROT_AT = 64
 _MMAP2_PATH_AT = 72
 _MMAP2_BUILD_ID_AT = 40
-_WORD = struct.Struct("<Q")
 
 
 class SideBandDecoder:
@@ -141,11 +151,8 @@ class SideBandDecoder:
         self._add_mmaps(records.rows(np.flatnonzero(~is_data)), _MMAP.size)
 
     def _mmap2s(self, records: RecordWindow) -> None:
-        size = (records.header >> np.uint64(48)).astype(np.int64)
-        content = np.frombuffer(records.view, np.uint8)
-        long_enough = size >= _MMAP2_PATH_AT
-        prot_at = np.where(long_enough, records.start + _MMAP2_PROT_AT, 0)
-        prot = content[prot_at[:, None] + np.arange(4)].view("<u4")[:, 0]
+        long_enough = records.size >= _MMAP2_PATH_AT
+        prot = records.words_at(np.where(long_enough, records.start + _MMAP2_PROT_AT, 0)) & np.uint64(0xFFFFFFFF)
         # Linux 3.12 to 3.15, and distributions' kernels made from them, wrote no protection: its place holds the path.
         has_prot = (prot & spec.PROT_UNUSED == 0) | ~long_enough
         # Recordings with stack dumps list every data mapping too; the short ones are kept for the error message.
@@ -157,10 +164,8 @@ class SideBandDecoder:
     def _add_mmaps(self, records: RecordWindow, path_at: int) -> None:
         view, base = records.view, records.base
         add = self.side_band.mmaps.append
-        for start in records.start.tolist():
-            self._check(view, base, start, path_at)
-            kind, misc, size, pid, _, address, length, file_offset = _MMAP.unpack_from(view, start)
-            time_ns, text_end = self._trailer(view, base, start, size)
+        for start, time_ns, text_end in self._with_trailers(records, path_at):
+            kind, misc, _, pid, _, address, length, file_offset = _MMAP.unpack_from(view, start)
             build_id = b""
             if kind == spec.PERF_RECORD_MMAP2 and misc & spec.PERF_RECORD_MISC_MMAP_BUILD_ID:
                 build_id = _inline_build_id(view, start + _MMAP2_BUILD_ID_AT)
@@ -169,64 +174,71 @@ class SideBandDecoder:
             add(MmapRecord(time_ns, base + start, pid, address, length, file_offset, path, build_id, is_kernel))
 
     def _comms(self, records: RecordWindow) -> None:
-        for start in records.start.tolist():
-            self._check(records.view, records.base, start, _COMM.size)
-            _, misc, size, pid, tid = _COMM.unpack_from(records.view, start)
-            time_ns, text_end = self._trailer(records.view, records.base, start, size)
+        for start, time_ns, text_end in self._with_trailers(records, _COMM.size):
+            _, misc, _, pid, tid = _COMM.unpack_from(records.view, start)
             name = self._text(records.view, start + _COMM.size, text_end)
             is_exec = bool(misc & spec.PERF_RECORD_MISC_COMM_EXEC)
             self.side_band.comms.append(CommRecord(time_ns, records.base + start, pid, tid, name, is_exec))
 
     def _forks(self, records: RecordWindow) -> None:
-        for start in records.start.tolist():
-            self._check(records.view, records.base, start, _FORK.size)
-            _, misc, size, pid, parent_pid, tid, parent_tid, forked_at = _FORK.unpack_from(records.view, start)
-            time_ns, _ = self._trailer(records.view, records.base, start, size)
+        for start, time_ns, _ in self._with_trailers(records, _FORK.size):
+            _, misc, _, pid, parent_pid, tid, parent_tid, forked_at = _FORK.unpack_from(records.view, start)
             # perf before 4.20 has no flag for records it made up itself, but gives them no time.
             is_synthesized = bool(misc & spec.PERF_RECORD_MISC_FORK_EXEC) or forked_at == 0
             position = records.base + start
             self.side_band.forks.append(ForkRecord(time_ns, position, pid, tid, parent_pid, parent_tid, is_synthesized))
 
     def _kernel_symbols(self, records: RecordWindow) -> None:
-        for start in records.start.tolist():
-            self._check(records.view, records.base, start, _KSYMBOL.size)
-            _, _, size, address, length, kind, flags = _KSYMBOL.unpack_from(records.view, start)
+        for start, time_ns, text_end in self._with_trailers(records, _KSYMBOL.size):
+            _, _, _, address, length, kind, flags = _KSYMBOL.unpack_from(records.view, start)
             if flags & spec.PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER:
                 continue
-            time_ns, text_end = self._trailer(records.view, records.base, start, size)
             name = self._text(records.view, start + _KSYMBOL.size, text_end)
             position = records.base + start
             self.side_band.kernel_symbols.append(KernelSymbolRecord(time_ns, position, address, length, kind, name))
 
     def _lost(self, records: RecordWindow) -> None:
+        self._check(records, _LOST.size)
         for start in records.start.tolist():
-            self._check(records.view, records.base, start, _LOST.size)
             self.side_band.lost_records += _LOST.unpack_from(records.view, start)[2]
 
     def _lost_samples(self, records: RecordWindow) -> None:
+        self._check(records, _LOST_SAMPLES.size)
         for start in records.start.tolist():
-            self._check(records.view, records.base, start, _LOST_SAMPLES.size)
             self.side_band.lost_samples += _LOST_SAMPLES.unpack_from(records.view, start)[1]
 
-    def _check(self, view: memoryview, base: int, start: int, needed: int) -> None:
-        kind, _, size = struct.unpack_from("<IHH", view, start)
-        if size < needed:
-            raise FormatError(self._name, f"record of type {kind} with {size} bytes, at least {needed} needed", base + start)
+    def _check(self, records: RecordWindow, needed: int) -> None:
+        short = np.flatnonzero(records.size < needed)
+        if len(short):
+            start, size = int(records.start[short[0]]), int(records.size[short[0]])
+            kind = int(records.header[short[0]] & np.uint64(0xFFFFFFFF))
+            message = f"record of type {kind} with {size} bytes, at least {needed} needed"
+            raise FormatError(self._name, message, records.base + start)
 
-    def _trailer(self, view: memoryview, base: int, start: int, size: int) -> tuple[int, int]:
-        """(time, end of the record's own content).  In recordings without times the position in the file stands for it."""
-        layout = self._layout(view, start, size)
-        end = start + max(spec.RECORD_HEADER_BYTES, size - layout.size_bytes)
-        if layout.time_at < 0 or end + layout.size_bytes != start + size:
-            return 0 if self._trailers.has_time else base + start, end
-        return _WORD.unpack_from(view, end + layout.time_at)[0], end
+    def _with_trailers(self, records: RecordWindow, needed: int) -> Iterator[tuple[int, int, int]]:
+        """(start, time, end of the record's own content) of records that have at least ``needed`` bytes.  In recordings
+        without times the position in the file stands for it."""
+        self._check(records, needed)
+        size_bytes, time_at = self._trailer_places(records)
+        end = records.start + np.maximum(spec.RECORD_HEADER_BYTES, records.size - size_bytes)
+        has_time = (time_at >= 0) & (end + size_bytes == records.start + records.size)
+        time_ns = np.zeros(len(end), np.uint64) if self._trailers.has_time else (records.base + records.start).astype(np.uint64)
+        time_ns[has_time] = records.words_at((end + time_at)[has_time])
+        return zip(records.start.tolist(), time_ns.tolist(), end.tolist(), strict=True)
 
-    def _layout(self, view: memoryview, start: int, size: int) -> TrailerLayout:
+    def _trailer_places(self, records: RecordWindow) -> tuple[Int64Column, Int64Column]:
+        """(bytes, place of the time stamp or -1) of each record's trailer."""
         trailers = self._trailers
-        id_at = size - 8 * trailers.id_from_end
-        if not trailers.by_id or id_at < spec.RECORD_HEADER_BYTES:
-            return trailers.default
-        return trailers.by_id.get(_WORD.unpack_from(view, start + id_at)[0], trailers.default)
+        size_bytes = np.full(len(records.start), trailers.default.size_bytes)
+        time_at = np.full(len(records.start), trailers.default.time_at)
+        if trailers.by_id:
+            id_at = records.size - 8 * trailers.id_from_end
+            known = np.flatnonzero(id_at >= spec.RECORD_HEADER_BYTES)
+            ids = records.words_at((records.start + id_at)[known])
+            for number in distinct(ids).tolist():
+                layout = trailers.by_id.get(number, trailers.default)
+                size_bytes[known[ids == number]], time_at[known[ids == number]] = layout.size_bytes, layout.time_at
+        return size_bytes, time_at
 
     def _text(self, view: memoryview, start: int, end: int) -> str:
         raw = bytes(view[start : max(start, end)])

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from profiler.analysis.attributed_run import AttributedRun
-from profiler.analysis.exact_sums import sums_by_group
+from profiler.analysis.exact_sums import float_sums_by_group, sums_by_group
 from profiler.analysis.level_order import outermost_occurrences, preorder, sums_of_subtrees
 from profiler.analysis.row_names import RowNames, names_of_rows
 from profiler.errors import UsageError
 from profiler.model.analysis_choices import DIMENSIONS, SAMPLE_DIMENSIONS, STACK_DIMENSIONS, VIEWS
-from profiler.model.arrays import Int32Column, Int64Column
+from profiler.model.arrays import FloatColumn, Int32Column, Int64Column
 from profiler.model.costs import CostTable
 
 
@@ -26,6 +26,7 @@ class RunTable:
     self_weight: Int64Column
     total_weight: Int64Column
     self_samples: Int64Column
+    self_squares: FloatColumn
 
 
 def run_tables(run: AttributedRun, dimensions: Sequence[str], view: str) -> dict[str, RunTable]:
@@ -56,10 +57,12 @@ def merge_runs(dimension: str, tables: Sequence[RunTable]) -> CostTable:
             row_of.setdefault(name, len(row_of))
     shape = (len(row_of), len(tables))
     columns = [np.zeros(shape, np.int64) for _ in range(3)]
+    squares = np.zeros(shape)
     for run, table in enumerate(tables):
         rows = np.array([row_of[name] for name in table.names], np.int64)
         for column, values in zip(columns, (table.self_weight, table.total_weight, table.self_samples), strict=True):
             column[rows, run] = values
+        squares[rows, run] = table.self_squares
     names = list(row_of)
     weight = columns[0].sum(axis=1).tolist()
     order = sorted(range(len(names)), key=lambda row: (-weight[row], names[row]))
@@ -71,6 +74,7 @@ def merge_runs(dimension: str, tables: Sequence[RunTable]) -> CostTable:
         self_weight=columns[0][order],
         total_weight=columns[1][order],
         self_samples=columns[2][order],
+        self_squares=squares[order],
         total=columns[0].sum(axis=0),
     )
 
@@ -105,9 +109,9 @@ def _by_stack(run: AttributedRun, rows: RowNames, inclusive: _Inclusive) -> RunT
     own = rows.name[run.attribution.self_row]
     outermost = outermost_occurrences(inclusive.enter, inclusive.end, rows.name)
     total = sums_by_group(rows.name[outermost], inclusive.weight[outermost], count)
-    self_weight, self_samples = _self_sums(own, run, count)
+    sums = _self_sums(own, run, count)
     labels = rows.labels_by_weight(inclusive.weight)
-    return _without_empty(RunTable(rows.names, labels, self_weight, total, self_samples))
+    return _without_empty(RunTable(rows.names, labels, sums.weight, total, sums.samples, sums.squares))
 
 
 def _by_category(run: AttributedRun, dimension: str, view: str) -> RunTable:
@@ -117,7 +121,7 @@ def _by_category(run: AttributedRun, dimension: str, view: str) -> RunTable:
         groups = (*run.matches.groups, "")
         names = tuple(group or name for group, name in zip(groups, names, strict=True))
     number = np.where(number < 0, len(names) - 1, number)
-    return _merged_names(names, *_self_sums(number, run, len(names)))
+    return _merged_names(names, _self_sums(number, run, len(names)))
 
 
 def _by_sample(run: AttributedRun, dimension: str) -> RunTable:
@@ -131,20 +135,38 @@ def _by_sample(run: AttributedRun, dimension: str) -> RunTable:
         column = capture.threads.thread_name if dimension == "thread" else capture.threads.process_name
         names = tuple(capture.strings[row] if row >= 0 else "[unknown]" for row in column.tolist())
         number = samples.thread[run.admitted]
-    return _merged_names(names, sums_by_group(number, weight, len(names)), np.bincount(number, minlength=len(names)))
+    ones, squares = np.ones(len(weight), np.int64), weight.astype(np.float64) ** 2
+    return _merged_names(names, _grouped(number, _SelfSums(weight, ones, squares), len(names)))
 
 
-def _self_sums(number: Int32Column | Int64Column, run: AttributedRun, count: int) -> tuple[Int64Column, Int64Column]:
-    return sums_by_group(number, run.weight, count), sums_by_group(number, run.count, count)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class _SelfSums:
+    """What samples add up to: their weight, their number, and their squared weights."""
+
+    weight: Int64Column
+    samples: Int64Column
+    squares: FloatColumn
 
 
-def _merged_names(names: Sequence[str], weight: Int64Column, samples: Int64Column) -> RunTable:
+def _self_sums(number: Int32Column | Int64Column, run: AttributedRun, count: int) -> _SelfSums:
+    return _grouped(number, _SelfSums(run.weight, run.count, run.squares), count)
+
+
+def _grouped(number: Int32Column | Int64Column, sums: _SelfSums, count: int) -> _SelfSums:
+    return _SelfSums(
+        sums_by_group(number, sums.weight, count),
+        sums_by_group(number, sums.samples, count),
+        float_sums_by_group(number, sums.squares, count),
+    )
+
+
+def _merged_names(names: Sequence[str], sums: _SelfSums) -> RunTable:
     """Rows of equal name added up; total = self."""
     row_of: dict[str, int] = {}
     rows = np.array([row_of.setdefault(name, len(row_of)) for name in names], np.int64)
-    weight = sums_by_group(rows, weight, len(row_of))
-    samples = sums_by_group(rows, samples, len(row_of))
-    return _without_empty(RunTable(tuple(row_of), tuple(row_of), weight, weight, samples))
+    merged = _grouped(rows, sums, len(row_of))
+    shown = tuple(row_of)
+    return _without_empty(RunTable(shown, shown, merged.weight, merged.weight, merged.samples, merged.squares))
 
 
 def _without_empty(table: RunTable) -> RunTable:
@@ -155,4 +177,5 @@ def _without_empty(table: RunTable) -> RunTable:
         self_weight=table.self_weight[kept],
         total_weight=table.total_weight[kept],
         self_samples=table.self_samples[kept],
+        self_squares=table.self_squares[kept],
     )

@@ -16,6 +16,7 @@ KeyOfName = Callable[[str], tuple[str, str]]
 """(key, trait key) of a function's shown or linkage name."""
 
 _KINDS_WITH_FILE_OFFSETS = (DsoKind.FILE, DsoKind.VDSO)
+_LAST_LINE = 2**31 - 1
 
 
 def name_as_key(name: str) -> tuple[str, str]:
@@ -99,13 +100,15 @@ def _answered(frames: Int32Column, answer: DsoSymbols, names: _Names) -> _Piece:
 
 
 def _known_at_capture(capture: Capture, is_open: BoolColumn, names: _Names, key_of_name: KeyOfName) -> _Piece:
-    """Chains of one frame each for what no symbolizer answered: names from the recording, else the address itself."""
+    """Chains of one frame each for what no symbolizer answered: names from the recording, else the address itself; for
+    interpreted code also its source line."""
     frames = np.flatnonzero(is_open).astype(np.int32)
     functions = np.zeros(len(frames), np.int32)
+    files, lines = _sources(capture, frames, names)
     symbols, offsets, dsos = (
         column[frames].tolist() for column in (capture.frames.symbol, capture.frames.offset, capture.frames.dso)
     )
-    by_name: dict[int, int] = {}
+    by_name: dict[tuple[int, bool], int] = {}
     by_place: dict[tuple[int, int], int] = {}
     has_offsets = [dso.kind in _KINDS_WITH_FILE_OFFSETS for dso in capture.dsos]
     for position, (symbol, offset, dso_row) in enumerate(zip(symbols, offsets, dsos, strict=True)):
@@ -115,13 +118,25 @@ def _known_at_capture(capture: Capture, is_open: BoolColumn, names: _Names, key_
                 by_place[place] = names.function(_unresolved(capture.dsos[dso_row] if dso_row >= 0 else None, offset))
             functions[position] = by_place[place]
             continue
-        if symbol not in by_name:
+        known = symbol, files[position] >= 0
+        if known not in by_name:
             name = capture.strings[symbol]
-            by_name[symbol] = names.function(Function(name, name, *key_of_name(name), NameSource.CAPTURE))
-        functions[position] = by_name[symbol]
-    ones, zeros = np.arange(len(frames) + 1, dtype=np.int32), np.zeros(len(frames), np.int32)
-    chains = InlineChains(ones, functions, zeros - 1, zeros, zeros)
+            # The key of native code would take "<module>" for template arguments.
+            key = name_as_key(name) if known[1] else key_of_name(name)
+            by_name[known] = names.function(Function(name, name, *key, NameSource.CAPTURE))
+        functions[position] = by_name[known]
+    start, columns = np.arange(len(frames) + 1, dtype=np.int32), np.zeros(len(frames), np.int32)
+    chains = InlineChains(start, functions, np.array(files, np.int32), lines, columns)
     return _Piece(frames, chains, np.zeros(len(frames), np.uint8))
+
+
+def _sources(capture: Capture, frames: Int32Column, names: _Names) -> tuple[list[int], Int32Column]:
+    """(file, line) of each of the frames: -1 and 0 but for code that is interpreted from a source file."""
+    is_source = np.array([*(dso.kind == DsoKind.SOURCE for dso in capture.dsos), False], np.bool_)[capture.frames.dso[frames]]
+    lines = np.where(is_source, np.minimum(capture.frames.offset[frames], _LAST_LINE), 0).astype(np.int32)
+    rows = np.where(is_source, capture.frames.dso[frames], -1).tolist()
+    files = {row: names.file(capture.dsos[row].path) if row >= 0 else -1 for row in dict.fromkeys(rows)}
+    return [files[row] for row in rows], lines
 
 
 def _unresolved(dso: Dso | None, offset: int) -> Function:

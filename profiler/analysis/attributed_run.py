@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from profiler.analysis.attribute import Attribution
-from profiler.analysis.exact_sums import sums_by_group
+from profiler.analysis.exact_sums import float_sums_by_group, sums_by_group
 from profiler.analysis.logical_stacks import LogicalStacks
-from profiler.model.arrays import BoolColumn, Int64Column
+from profiler.model.arrays import BoolColumn, FloatColumn, Int64Column
 from profiler.model.category import OTHER, RuleMatches
 from profiler.model.symbols import SymbolizedCapture
 
@@ -17,7 +17,8 @@ from profiler.model.symbols import SymbolizedCapture
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class AttributedRun:
     """``admitted``: bool[samples] of the capture.  ``weight``, ``count``: int64[rows of stacks], summed weight (in the
-    event's unit) and number of the admitted samples whose innermost frame is the row."""
+    event's unit) and number of the admitted samples whose innermost frame is the row; ``squares``: float64, the sum of their
+    squared weights."""
 
     symbolized: SymbolizedCapture
     stacks: LogicalStacks
@@ -26,6 +27,7 @@ class AttributedRun:
     admitted: BoolColumn
     weight: Int64Column
     count: Int64Column
+    squares: FloatColumn
 
     @property
     def total(self) -> int:
@@ -46,6 +48,8 @@ def attributed_run(
     """Sums the admitted samples by stack.  Raises ``AnalysisError`` for weights that cannot be summed."""
     samples = symbolized.capture.samples
     row = stacks.innermost[samples.stack[admitted]]
-    weight = sums_by_group(row, samples.weight[admitted], len(stacks))
+    of_samples = samples.weight[admitted]
+    weight = sums_by_group(row, of_samples, len(stacks))
+    squares = float_sums_by_group(row, of_samples.astype(np.float64) ** 2, len(stacks))
     count = np.bincount(row, minlength=len(stacks)).astype(np.int64)
-    return AttributedRun(symbolized, stacks, matches, attribution, admitted, weight, count)
+    return AttributedRun(symbolized, stacks, matches, attribution, admitted, weight, count, squares)

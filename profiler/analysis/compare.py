@@ -14,6 +14,7 @@ from profiler.analysis.compare_tables import arm_table, table_family, total_fami
 from profiler.errors import AnalysisError
 from profiler.model.comparison import CandidateComparison, Comparison, TestKind
 from profiler.model.costs import ArmCosts
+from profiler.model.event import NON_IDLE_SAMPLES
 from profiler.model.quality import ReportWarning
 from profiler.model.run import CaptureInfo
 
@@ -68,6 +69,7 @@ def _compare(
             f"{candidate.unit}: choose one event that both arms have with --event"
         )
     _check_windows(baseline, candidate)
+    _check_rates(baseline, candidate)
     matching = match_runs(baseline.infos, candidate.infos)
     rows, total = _families(baseline, candidate, matching, options)
     compared_runs = _runs_compared(baseline, candidate)
@@ -107,6 +109,17 @@ def _window_s(arm: ArmCosts) -> float:
     """The middle length of profiled windows of processes, 0 for other runs."""
     lengths = sorted(info.outcome.wall_ns for info in arm.infos if info.identity.instance)
     return lengths[len(lengths) // 2] / 1e9 if lengths else 0.0
+
+
+def _check_rates(baseline: ArmCosts, candidate: ArmCosts) -> None:
+    """``AnalysisError`` for counts of samples that were taken at different rates, or at a rate that one arm does not tell."""
+    rates = [{info.perf.frequency_hz for info in arm.infos} for arm in (baseline, candidate)]
+    if baseline.unit == NON_IDLE_SAMPLES and all(rates) and rates[0] != rates[1]:
+        first, second = (" and ".join(f"{rate} Hz" if rate else "an unknown rate" for rate in sorted(each)) for each in rates)
+        raise AnalysisError(
+            f"{baseline.name} counts {baseline.unit} at {first}, {candidate.name} at {second}: such numbers have no common "
+            "measure; record both at one rate"
+        )
 
 
 def _runs_compared(baseline: ArmCosts, candidate: ArmCosts) -> tuple[ArmCosts, ArmCosts]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from profiler.analysis import stats, stats_permutation, stats_power
 from profiler.analysis.stats_ratio import RelativeChange, paired_relative_change, welch_relative_change
+from profiler.analysis.verdicts import Judgement, judge_family
 from profiler.model.arrays import BoolColumn, FloatColumn, Int64Column
 from profiler.model.comparison import ComparisonRow, Spread, Verdict
 from profiler.model.interval import Interval
@@ -65,12 +66,11 @@ class FamilyResult:
 
 @dataclass(frozen=True, slots=True)
 class _Inference:
-    """Columns over the rows of a family; ``is_tested`` says where a p was computed and adjusted."""
+    """Columns over the rows of a family."""
 
     test: stats.TTest
     relative: RelativeChange
-    is_tested: BoolColumn
-    p_adjusted: FloatColumn
+    judged: Judgement
     visible: FloatColumn
     runs_needed: Int64Column
     permutation_p: FloatColumn | None
@@ -84,7 +84,7 @@ def compare_family(family: RowFamily) -> FamilyResult:
     """
     inference = _infer(family) if family.fewest >= 2 and family.names else None
     rows = tuple(_row(family, index, inference) for index in range(len(family.names)))
-    return FamilyResult(rows, int(inference.is_tested.sum()) if inference else 0)
+    return FamilyResult(rows, int(inference.judged.is_tested.sum()) if inference else 0)
 
 
 def spread(values: Sequence[float]) -> Spread:
@@ -107,19 +107,19 @@ def _infer(family: RowFamily) -> _Inference:
     base, cand = family.baseline.values, family.candidate.values
     test = stats.paired_t(base, cand) if family.is_paired else stats.welch_t(base, cand)
     relative = (paired_relative_change if family.is_paired else welch_relative_change)(base, cand)
-    may_test = family.fewest >= stats.MIN_REPLICATES and not family.untestable
-    is_tested = test.is_testable & may_test & ~family.is_absent()
-    tested = max(int(is_tested.sum()), 1)
-    adjusted = np.ones(len(family.names))
-    adjusted[is_tested] = stats.holm(test.p[is_tested])
+    may_test = ~family.is_absent() & (not family.untestable)
+    judged = judge_family(
+        replace(test, is_testable=test.is_testable & may_test), family.fewest, family.margin, _may_be_equal(family, test)
+    )
+    tested = max(int(judged.is_tested.sum()), 1)
+    noise = noise_of(family)
     return _Inference(
         test,
         relative,
-        is_tested,
-        adjusted,
-        visible=stats_power.visible_effect(test.standard_error, test.degrees, tested),
-        runs_needed=stats_power.runs_needed(test.difference, noise_of(family), tested),
-        permutation_p=_permutation_p(family, is_tested, tested),
+        judged,
+        visible=stats_power.visible_effect(test.standard_error, test.degrees, noise, tested),
+        runs_needed=stats_power.runs_needed(test.difference, noise, tested),
+        permutation_p=_permutation_p(family, judged.is_tested, tested),
         sampling_share=sampling_share(family, test.standard_error),
     )
 
@@ -187,9 +187,9 @@ def _row(family: RowFamily, index: int, inference: _Inference | None) -> Compari
 
 def _inferred_row(family: RowFamily, index: int, inference: _Inference, baseline: Spread, candidate: Spread) -> ComparisonRow:
     test, relative = inference.test, inference.relative
-    verdict = _verdict(family, index, inference)
+    verdict = inference.judged.verdicts[index]
     has_spread = bool(test.standard_error[index] > 0)
-    is_tested = bool(inference.is_tested[index])
+    is_tested = bool(inference.judged.is_tested[index])
     has_interval = bool(test.is_testable[index])
     share = float(inference.sampling_share[index]) if inference.sampling_share is not None and has_spread else None
     return ComparisonRow(
@@ -202,7 +202,7 @@ def _inferred_row(family: RowFamily, index: int, inference: _Inference, baseline
         relative=float(relative.change[index]) if relative.is_defined[index] else None,
         relative_interval=_relative_interval(family, index, relative) if has_interval else None,
         p=float(test.p[index]) if is_tested else None,
-        p_adjusted=float(inference.p_adjusted[index]) if is_tested else None,
+        p_adjusted=float(inference.judged.p_adjusted[index]) if is_tested else None,
         verdict=verdict,
         sigma=abs(float(test.difference[index])) / float(test.standard_error[index]) if has_spread else None,
         no_overlap=bool(stats.no_overlap(family.baseline.values[index], family.candidate.values[index])),
@@ -214,29 +214,15 @@ def _inferred_row(family: RowFamily, index: int, inference: _Inference, baseline
     )
 
 
-def _verdict(family: RowFamily, index: int, inference: _Inference) -> Verdict:
-    test = inference.test
-    if family.fewest < stats.MIN_REPLICATES:
-        return Verdict.TOO_FEW_RUNS
-    if not inference.is_tested[index]:
-        return Verdict.UNTESTABLE
-    if inference.p_adjusted[index] < stats.ALPHA:
-        return Verdict.FASTER if test.difference[index] < 0 else Verdict.SLOWER
-    if stats.is_within_margin(test, family.margin)[index] and not _is_equal_by_few_samples(family, index, test):
-        return Verdict.EQUIVALENT
-    return Verdict.UNDECIDED
-
-
-def _is_equal_by_few_samples(family: RowFamily, index: int, test: stats.TTest) -> bool:
-    """Runs that agree exactly because they hold the same few samples: what sampling leaves open is more than the margin.
-    Not where every row agrees: then an arm is compared with itself."""
+def _may_be_equal(family: RowFamily, test: stats.TTest) -> BoolColumn:
+    """Not the rows whose runs agree exactly because they hold the same few samples: what sampling leaves open there is more
+    than the margin.  All rows where every one agrees: then an arm is compared with itself."""
     arms = family.baseline.sampling, family.candidate.sampling
-    if arms[0] is None or arms[1] is None or test.standard_error[index] > 0:
-        return False
-    if np.array_equal(family.baseline.values, family.candidate.values):
-        return False
-    by_sampling = sum(float(arm[index].mean()) / arm.shape[-1] for arm in arms if arm is not None)
-    return bool(_SAMPLING_ERRORS * by_sampling**0.5 > family.margin)
+    if arms[0] is None or arms[1] is None or np.array_equal(family.baseline.values, family.candidate.values):
+        return np.ones(len(family.names), dtype=np.bool_)
+    by_sampling = arms[0].mean(axis=-1) / arms[0].shape[-1] + arms[1].mean(axis=-1) / arms[1].shape[-1]
+    may_be: BoolColumn = (test.standard_error > 0) | (_SAMPLING_ERRORS * np.sqrt(by_sampling) <= family.margin)
+    return may_be
 
 
 def _relative_interval(family: RowFamily, index: int, relative: RelativeChange) -> Interval | None:

@@ -22,10 +22,11 @@ SMALLEST_SHARE = 0.005
 
 @dataclass(frozen=True, slots=True)
 class _ArmRows:
-    """``weight`` and ``samples`` int64[rows, runs], ``total`` int64[runs], rows in an order common to both arms."""
+    """``weight`` int64[rows, runs], ``squares`` float64[rows, runs], ``total`` int64[runs], rows in an order common to both
+    arms."""
 
     weight: Int64Column
-    samples: Int64Column
+    squares: FloatColumn
     total: Int64Column
 
 
@@ -42,7 +43,7 @@ def arm_table(arm: ArmCosts, dimension: str) -> CostTable:
 def _empty_table(dimension: str) -> CostTable:
     """Of an arm without profiled runs."""
     no_rows = np.zeros((0, 0), dtype=np.int64)
-    return CostTable(dimension, (), (), no_rows, no_rows, no_rows, np.zeros(0, dtype=np.int64))
+    return CostTable(dimension, (), (), no_rows, no_rows, no_rows, np.zeros((0, 0)), np.zeros(0, dtype=np.int64))
 
 
 def table_family(tables: tuple[CostTable, CostTable], matching: Matching, margin: float, untestable: str) -> RowFamily:
@@ -102,12 +103,12 @@ def total_family(tables: tuple[CostTable, CostTable], matching: Matching) -> Row
 
 def _aligned(table: CostTable, names: Sequence[str]) -> _ArmRows:
     weight = np.zeros((len(names), len(table.total)), dtype=np.int64)
-    samples = np.zeros_like(weight)
+    squares = np.zeros(weight.shape)
     position = {name: row for row, name in enumerate(names)}
     rows = np.array([position[name] for name in table.names], dtype=np.int64)
     weight[rows] = table.self_weight
-    samples[rows] = table.self_samples
-    return _ArmRows(weight, samples, table.total)
+    squares[rows] = table.self_squares
+    return _ArmRows(weight, squares, table.total)
 
 
 def _pooled_shares(arms: tuple[_ArmRows, _ArmRows], matching: Matching) -> FloatColumn:
@@ -123,8 +124,8 @@ def _gathered(arm: _ArmRows, is_kept: BoolColumn) -> _ArmRows:
     if is_kept.all():
         return arm
     weight = np.concatenate([arm.weight[is_kept], arm.weight[~is_kept].sum(axis=0, keepdims=True)])
-    samples = np.concatenate([arm.samples[is_kept], arm.samples[~is_kept].sum(axis=0, keepdims=True)])
-    return _ArmRows(weight, samples, arm.total)
+    squares = np.concatenate([arm.squares[is_kept], arm.squares[~is_kept].sum(axis=0, keepdims=True)])
+    return _ArmRows(weight, squares, arm.total)
 
 
 def _replicates(arms: tuple[_ArmRows, _ArmRows], matching: Matching) -> tuple[ArmValues, ArmValues]:
@@ -136,7 +137,7 @@ def _replicates(arms: tuple[_ArmRows, _ArmRows], matching: Matching) -> tuple[Ar
 
 
 def _sampling(arm: _ArmRows, replicates: Sequence[Sequence[int]]) -> FloatColumn:
-    by_run = sampling_variance(arm.weight.astype(np.float64), arm.samples.astype(np.float64), arm.total.astype(np.float64))
+    by_run = sampling_variance(arm.weight.astype(np.float64), arm.squares, arm.total.astype(np.float64))
     return replicate_means(by_run, replicates) / np.array([len(runs) for runs in replicates], dtype=np.float64)
 
 

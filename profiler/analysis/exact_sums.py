@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from profiler.errors import AnalysisError
-from profiler.model.arrays import Int32Column, Int64Column
+from profiler.model.arrays import FloatColumn, Int32Column, Int64Column
 
 _LIMIT = 2.0**62
 
@@ -15,6 +15,12 @@ def sums_by_group(group: Int32Column | Int64Column, values: Int64Column, group_c
     check_range(values)
     sums = np.zeros(group_count, np.int64)
     np.add.at(sums, group, values)
+    return sums
+
+
+def float_sums_by_group(group: Int32Column | Int64Column, values: FloatColumn, group_count: int) -> FloatColumn:
+    """float64[group_count]: sum of the values of each group, for what need not be exact."""
+    sums: FloatColumn = np.bincount(group, weights=values, minlength=group_count).astype(np.float64, copy=False)
     return sums
 
 

@@ -44,7 +44,7 @@ def control_per_unit(found: ControlResult, units: float) -> ControlResult:
     return replace(
         found,
         rows=tuple(_control_row(row, units) for row in found.rows),
-        total=_control_row(found.total, units),
+        total=_control_row(found.total, units) if found.total is not None else None,
         metrics=tuple(_control_row(row, units) if row.name in _TIMES else row for row in found.metrics),
     )
 
@@ -56,7 +56,6 @@ def power_per_unit(found: PowerTable, units: float) -> PowerTable:
         rows=tuple(_power_row(row, units) for row in found.rows),
         total=_power_row(found.total, units) if found.total is not None else None,
         metrics=tuple(_power_row(row, units) if row.name in _TIMES else row for row in found.metrics),
-        per=units,
     )
 
 

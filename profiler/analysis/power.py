@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,14 +12,31 @@ from profiler.analysis.compare import kind_of_test
 from profiler.analysis.compare_replicates import match_runs, replicate_means
 from profiler.analysis.compare_rows import ArmValues, RowFamily, noise_of, sampling_share
 from profiler.analysis.compare_tables import arm_table, table_family, total_family
+from profiler.analysis.control import ArmPair, ControlFamily, control_families
 from profiler.analysis.measured_runs import headline_runs, measured, names_measured
 from profiler.errors import AnalysisError
+from profiler.model.arrays import FloatColumn
+from profiler.model.comparison import TestKind
 from profiler.model.costs import ArmCosts
 from profiler.model.experiment_result import PowerRow, PowerTable
+from profiler.model.interval import Interval
 
 RUNS = (4, 5, 10, 20, 30)
 # From this part of the variance on, sampling more often helps more than running more often.
 _THIN_PROFILE = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class _Noise:
+    """Of a family of rows.  ``mean``: of the baseline.  ``sampling``: part of the variance, None = nothing was sampled."""
+
+    names: tuple[str, ...]
+    labels: tuple[str, ...]
+    unit: str
+    mean: FloatColumn
+    variance: stats_power.NoiseVariance
+    tested: int
+    sampling: FloatColumn | None = None
 
 
 def power_table(
@@ -35,17 +53,70 @@ def power_table(
     if profiled.fewest < 2 and not metrics:
         raise AnalysisError(f"{baseline.name} and {candidate.name}: at least 2 runs of either are needed to know their noise")
     rows, total = _profile_rows((baseline, candidate), dimension, margin, runs) if profiled.fewest >= 2 else ((), None)
+    compared = profiled if total is not None else timed
     return PowerTable(
-        session=(*baseline.infos, *of_runs[0])[0].identity.session,
-        test=kind_of_test(profiled if total is not None else timed),
+        candidate=candidate.name,
+        test=kind_of_test(compared),
         unit=baseline.unit,
         margin=margin,
         runs=tuple(runs),
+        promise=_promise(compared.is_paired),
         rows=rows,
         total=total,
         metrics=metrics,
         replicates="processes" if timed.by_instance else "runs",
     )
+
+
+def control_power(treated: ArmPair, control: ArmPair, dimension: str, margin: float, runs: Sequence[int] = RUNS) -> PowerTable:
+    """Of the difference of differences, as ``against_control`` tests it; its parts of a mean are those of the treated baseline.
+
+    ``AnalysisError`` when an arm has fewer than 2 replicates.
+    """
+    families = control_families(treated, control, dimension, margin)
+    # Without a profile total and rows have no replicates.
+    of_rows, of_total = (_control_noise(family) for family in (families.rows, families.total))
+    of_metrics = [(family.margin, noise) for family in families.metrics if (noise := _control_noise(family)) is not None]
+    known = [noise for noise in (of_total, *(noise for _, noise in of_metrics)) if noise is not None]
+    if not known:
+        arms = ", ".join(arm.name for pair in (treated, control) for arm in (pair.baseline, pair.candidate))
+        raise AnalysisError(f"{arms}: at least 2 runs of each are needed to know their noise")
+    is_paired = known[0].variance.second is None
+    pair = match_runs(*headline_runs(treated.baseline, treated.candidate))
+    paired_test = TestKind.CROSSOVER if pair.by_instance else TestKind.PAIRED
+    return PowerTable(
+        candidate=treated.candidate.name,
+        test=paired_test if is_paired else TestKind.WELCH,
+        unit=treated.baseline.unit,
+        margin=margin,
+        runs=tuple(runs),
+        promise=_promise(is_paired),
+        rows=_power_rows(of_rows, families.rows.margin, runs) if of_rows is not None else (),
+        total=_power_rows(of_total, families.total.margin, runs)[0] if of_total is not None else None,
+        metrics=tuple(row for absolute, noise in of_metrics for row in _power_rows(noise, absolute, runs)),
+        replicates="processes" if pair.by_instance else "runs",
+        control=control.condition,
+    )
+
+
+def _promise(is_paired: bool) -> Interval:
+    tolerance = stats_power.tolerance_of(is_paired)
+    return Interval(stats_power.POWER - tolerance, stats_power.POWER + tolerance)
+
+
+def _control_noise(family: ControlFamily) -> _Noise | None:
+    """None with fewer than 2 replicates of an arm."""
+    found = family.replicates()
+    if found.fewest < 2 or not family.names:
+        return None
+    base, cand, held_base, held_cand = found.values
+    if found.is_paired:
+        variance = stats_power.NoiseVariance((cand - base - held_cand + held_base).var(axis=-1, ddof=1), None, found.fewest)
+    else:
+        # As two groups of two arms, which have fewer degrees of freedom than four: never too hopeful.
+        of_arms = [arm.var(axis=-1, ddof=1) for arm in found.values]
+        variance = stats_power.NoiseVariance(of_arms[0] + of_arms[2], of_arms[1] + of_arms[3], found.fewest)
+    return _Noise(family.names, family.labels, family.unit, base.mean(axis=-1), variance, len(family.names))
 
 
 def _profile_rows(
@@ -58,7 +129,8 @@ def _profile_rows(
     absolute = margin * float(total.baseline.values.mean())
     rows = table_family(tables, matching, absolute, untestable="")
     unit = arms[0].unit
-    return _power_rows(rows, unit, absolute, runs), _power_rows(total, unit, absolute, runs)[0]
+    of_rows = _power_rows(_noise(rows, unit), absolute, runs) if rows.names else ()
+    return of_rows, _power_rows(_noise(total, unit), absolute, runs)[0]
 
 
 def _metric_rows(baseline: ArmCosts, candidate: ArmCosts, margin: float, runs: Sequence[int]) -> tuple[PowerRow, ...]:
@@ -74,33 +146,42 @@ def _metric_rows(baseline: ArmCosts, candidate: ArmCosts, margin: float, runs: S
             for arm, replicates in zip(of_arms, (matching.baseline, matching.candidate), strict=True)
         )
         family = RowFamily((name,), (name,), ("",), base, cand, matching.is_paired, 0.0)
-        unit = min(of_arms[0].units)
-        found.extend(_power_rows(family, unit, margin * abs(float(base.values.mean())), runs))
+        noise = _noise(family, min(of_arms[0].units))
+        found.extend(_power_rows(noise, margin * abs(float(base.values.mean())), runs))
     return tuple(found)
 
 
-def _power_rows(family: RowFamily, unit: str, margin: float, runs: Sequence[int]) -> tuple[PowerRow, ...]:
-    if not family.names:
-        return ()
-    noise = noise_of(family)
-    tested = max(int((~family.is_absent()).sum()), 1)
-    visible = stats_power.planned_effect(noise, np.array(runs, dtype=np.int64), tested)
-    needed = stats_power.runs_needed(np.full(len(family.names), margin), noise, tested)
+def _noise(family: RowFamily, unit: str) -> _Noise:
     base, cand = family.baseline.values, family.candidate.values
     test = stats.paired_t(base, cand) if family.is_paired else stats.welch_t(base, cand)
-    sampling = sampling_share(family, test.standard_error)
+    return _Noise(
+        family.names,
+        family.labels,
+        unit,
+        base.mean(axis=-1),
+        noise_of(family),
+        tested=max(int((~family.is_absent()).sum()), 1),
+        sampling=sampling_share(family, test.standard_error),
+    )
+
+
+def _power_rows(noise: _Noise, margin: float, runs: Sequence[int]) -> tuple[PowerRow, ...]:
+    """``margin`` in the rows' unit."""
+    visible = stats_power.planned_effect(noise.variance, np.array(runs, dtype=np.int64), noise.tested)
+    needed = stats_power.runs_needed(np.full(len(noise.names), margin), noise.variance, noise.tested)
+    sampling = noise.sampling
     return tuple(
         PowerRow(
             name=name,
-            label=family.labels[row],
-            unit=unit,
-            mean=float(base[row].mean()),
+            label=noise.labels[row],
+            unit=noise.unit,
+            mean=float(noise.mean[row]),
             visible=tuple(visible[row].tolist()),
             runs_for_margin=int(needed[row]) or None,
             sampling_share=float(sampling[row]) if sampling is not None else None,
             advice=_advice(float(sampling[row]) if sampling is not None else 0.0),
         )
-        for row, name in enumerate(family.names)
+        for row, name in enumerate(noise.names)
     )
 
 

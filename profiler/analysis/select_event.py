@@ -10,7 +10,7 @@ import numpy as np
 from profiler.errors import AnalysisError, UsageError
 from profiler.model.arrays import BoolColumn
 from profiler.model.capture import Capture
-from profiler.model.event import Event, base_event_name
+from profiler.model.event import NON_IDLE_SAMPLES, Event, base_event_name
 from profiler.model.quality import ReportWarning
 
 AUTO = "auto"
@@ -32,10 +32,15 @@ def select_event(captures: Sequence[Capture], wanted: str) -> Event:
     chosen = [_choose(capture, wanted, sampled) for capture in recorded]
     if not chosen:
         return Event(wanted if wanted != AUTO else "", "", 0, 0)
-    units = sorted({f"{event.name} in {event.unit}" for event in chosen})
-    if len({(base_event_name(event.name), event.unit) for event in chosen}) > 1:
+    units = sorted({f"{event.name} in {_measure(event)}" for event in chosen})
+    if len({(base_event_name(event.name), _measure(event)) for event in chosen}) > 1:
         raise AnalysisError(f"the runs of one arm count different events ({', '.join(units)}): choose one with --event")
     return chosen[0]
+
+
+def _measure(event: Event) -> str:
+    """The unit; of mere numbers of samples also the rate at which they were taken."""
+    return f"{event.unit} at {event.frequency_hz or 'unknown'} Hz" if event.unit == NON_IDLE_SAMPLES else event.unit
 
 
 def samples_of_event(capture: Capture, event: Event) -> BoolColumn:

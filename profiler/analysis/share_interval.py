@@ -1,9 +1,11 @@
 """How far the shares of a cost table can be trusted: 95 % intervals.
 
 One run can only speak of its own sampling error: Wilson's score interval (E. B. Wilson, JASA 22, 1927), with the number of
-samples as the number of trials.  Several runs show how much runs differ, sampling included: the t interval of a ratio
-estimate (W. G. Cochran, Sampling Techniques, section 6.5), which for runs of equal length is the ordinary t interval of
-their shares.
+samples as the number of trials.  Where samples weigh differently (several periods, a period that adapts) they are worth fewer:
+as many as would give the share the variance that it has, (sum w)^2 / (sum w^2) where weight and row have nothing to do with
+each other (L. Kish, Survey Sampling, 1965; E. L. Korn and B. I. Graubard, Survey Methodology 24, 1998).  Several runs show how
+much runs differ, sampling included: the t interval of a ratio estimate (W. G. Cochran, Sampling Techniques, section 6.5), which
+for runs of equal length is the ordinary t interval of their shares.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from profiler.analysis.stats_spread import sampling_variance
 from profiler.model.arrays import FloatColumn, Int64Column
 from profiler.model.costs import CostTable
 from profiler.model.interval import Interval
@@ -39,7 +42,7 @@ def share_intervals(table: CostTable, processes: Sequence[Sequence[int]] = ()) -
         return ShareIntervals(table.dimension, NO_SAMPLES, ())
     share = table.self_weight.sum(axis=1) / total
     if runs == 1:
-        half_width, centre = _wilson(share, int(table.self_samples.sum()))
+        half_width, centre = _wilson(share, _effective_samples(share, table))
         return ShareIntervals(table.dimension, SAMPLING, _around(share, centre - half_width, centre + half_width))
     half_width = _ratio_half_width(share, table.self_weight, table.total)
     method = PROCESS_TO_PROCESS if processes else RUN_TO_RUN
@@ -57,12 +60,22 @@ def _by_process(table: CostTable, processes: Sequence[Sequence[int]]) -> CostTab
         self_weight=summed(table.self_weight),
         total_weight=summed(table.total_weight),
         self_samples=summed(table.self_samples),
+        self_squares=np.stack([table.self_squares[:, list(columns)].sum(axis=1) for columns in processes], axis=-1),
         total=summed(table.total),
     )
 
 
-def _wilson(share: FloatColumn, samples: int) -> tuple[FloatColumn, FloatColumn]:
-    """(half width, centre) per row; ``samples`` is the number of samples behind the whole table."""
+def _effective_samples(share: FloatColumn, table: CostTable) -> FloatColumn:
+    """Per row: samples of equal weight that would leave its share as uncertain; the number of samples where all are equal."""
+    total = float(table.total[0])
+    variance = sampling_variance(table.self_weight.astype(np.float64), table.self_squares, table.total.astype(np.float64))[:, 0]
+    of_all = total**2 / float(table.self_squares.sum())
+    own = share * (1.0 - share) * total**2 / np.where(variance > 0, variance, 1.0)
+    return np.where((variance > 0) & (own > 0), own, of_all)
+
+
+def _wilson(share: FloatColumn, samples: FloatColumn) -> tuple[FloatColumn, FloatColumn]:
+    """(half width, centre) per row; ``samples``: what stands behind the whole table, as far as the row is concerned."""
     z_squared = _NORMAL_QUANTILE**2
     scale = 1.0 / (1.0 + z_squared / samples)
     centre = (share + z_squared / (2.0 * samples)) * scale

@@ -79,9 +79,9 @@ def holm(p: FloatColumn) -> FloatColumn:
     return adjusted
 
 
-def is_within_margin(test: TTest, margin: float) -> BoolColumn:
+def is_within_margin(test: TTest, margin: FloatColumn | float) -> BoolColumn:
     """Equivalence by the interval: the whole 95 % interval lies within +-``margin`` (same unit as the difference)."""
-    inside: BoolColumn = (test.low >= -margin) & (test.high <= margin)
+    inside: BoolColumn = (test.low >= -np.asarray(margin)) & (test.high <= np.asarray(margin))
     return inside
 
 

@@ -37,15 +37,16 @@ class Trend:
         return self.p < DRIFT_P and abs(self.change) >= DRIFT_CHANGE
 
 
-def sampling_variance(weight: FloatColumn, samples: FloatColumn, total: FloatColumn) -> FloatColumn:
-    """Variance of each value of ``weight`` that sampling alone causes.
+def sampling_variance(weight: FloatColumn, squares: FloatColumn, total: FloatColumn) -> FloatColumn:
+    """Variance of each value of ``weight`` [rows, runs] that sampling alone causes; the rows are all there are.
 
-    A row's sample count is Poisson with its own mean; given the number of all samples, which the timer fixes, it is binomial,
-    hence the factor 1 - share.  ``weight`` / ``samples`` is the mean period.  All [..., runs]; 0 where there is no sample.
+    ``squares``: sums of the squared weights of each row's samples, which is the variance of a sum whose number of samples is
+    Poisson; ``total`` [runs] is fixed by the timer, so what a row has too much the others lack.  Of samples that all weigh the
+    same w, n in the row, it is the binomial w**2 n (1 - share).  0 where nothing was sampled.
     """
-    counted = np.where(samples > 0, samples, 1.0)
     share = np.clip(weight / np.where(total > 0, total, 1.0), 0.0, 1.0)
-    return np.where((samples > 0) & (total > 0), weight**2 / counted * (1.0 - share), 0.0)
+    others = squares.sum(axis=0) - squares
+    return np.where(total > 0, (1.0 - share) ** 2 * squares + share**2 * np.maximum(others, 0.0), 0.0)
 
 
 def modified_z_scores(values: FloatColumn) -> FloatColumn:

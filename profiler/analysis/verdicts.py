@@ -20,12 +20,17 @@ class Judgement:
     verdicts: tuple[Verdict, ...]
 
 
-def judge_family(test: stats.TTest, fewest: int, margin: FloatColumn | float) -> Judgement:
-    """``fewest``: replicates of the smallest group.  ``margin``: differences up to it count as none, in the tests' unit."""
+def judge_family(
+    test: stats.TTest, fewest: int, margin: FloatColumn | float, may_be_equal: BoolColumn | None = None
+) -> Judgement:
+    """``fewest``: replicates of the smallest group.  ``margin``: differences up to it count as none, in the tests' unit.
+    ``may_be_equal``: rows whose interval can show that there is no difference, all when None."""
     is_tested = test.is_testable & (fewest >= stats.MIN_REPLICATES)
     adjusted = np.ones(test.p.shape)
     adjusted[is_tested] = stats.holm(test.p[is_tested])
-    inside = (test.low >= -np.asarray(margin)) & (test.high <= np.asarray(margin))
+    is_equal = stats.is_within_margin(test, margin)
+    if may_be_equal is not None:
+        is_equal &= may_be_equal
     verdicts = []
     for row in range(len(test.p)):
         if fewest < stats.MIN_REPLICATES:
@@ -35,5 +40,5 @@ def judge_family(test: stats.TTest, fewest: int, margin: FloatColumn | float) ->
         elif adjusted[row] < stats.ALPHA:
             verdicts.append(Verdict.FASTER if test.difference[row] < 0 else Verdict.SLOWER)
         else:
-            verdicts.append(Verdict.EQUIVALENT if inside[row] else Verdict.UNDECIDED)
+            verdicts.append(Verdict.EQUIVALENT if is_equal[row] else Verdict.UNDECIDED)
     return Judgement(is_tested, adjusted, tuple(verdicts))

@@ -17,9 +17,9 @@ from pathlib import Path
 
 from collectors.attach_target import check_access, find_target
 from collectors.attached_perf import AttachedPerf, attach
+from collectors.guard import GroupGuard
 from collectors.host import host_facts
 from collectors.perf_record import PerfEnd, perf_version
-from collectors.process_group import GroupGuard
 from collectors.prometheus import fetch_page
 from profiler.attach.instance import AttachedInstance, attached_instance
 from profiler.attach.plan import AttachPlan, check_attach_plan, variant_of
@@ -37,9 +37,9 @@ from profiler.attach.window import (
     window_outcome,
 )
 from profiler.errors import CaptureError
-from profiler.experiment.executor import RunRecording
 from profiler.experiment.phase_check import check_phase
 from profiler.experiment.preparation import check_frequency
+from profiler.experiment.run_recording import RunRecording
 from profiler.model.capture import Capture
 from profiler.model.run import CaptureInfo, HostFacts, RunIdentity, RunMode, RunOutcome
 from profiler.store.records import SessionStart, SessionState

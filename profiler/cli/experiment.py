@@ -98,18 +98,14 @@ def _show(arguments: argparse.Namespace, context: CliContext) -> int:
 
 
 def _power(arguments: argparse.Namespace, context: CliContext) -> int:
-    from profiler.analysis.per_unit import power_per_unit
-    from profiler.analysis.power import power_table
     from profiler.cli.experiment_rendering import render_power
-    from profiler.experiment.evaluate import condition_names, find_experiment
+    from profiler.experiment.evaluate import find_experiment
+    from profiler.experiment.experiment_power import experiment_power
 
     store = _store(context)
     experiment = find_experiment(store, arguments.session)
-    evaluator = _evaluator(arguments, context, store, experiment)
-    options = reading_options(arguments)
-    arms = evaluator.costs(experiment, condition_names(experiment.record)[0])
-    table = power_table(arms[0], arms[1], options.by, evaluator.margin)
-    context.stdout.write(render_power(power_per_unit(table, experiment.record.per), options, terminal_style(context)))
+    power = experiment_power(_evaluator(arguments, context, store, experiment), experiment, experiment.record.per)
+    context.stdout.write(render_power(power, reading_options(arguments), terminal_style(context)))
     return 0
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from profiler.experiment.evaluate import StoredExperiment
     from profiler.experiment.experiment_plan import ExperimentPlan
     from profiler.experiment.schedule import ScheduledRun
-    from profiler.model.experiment_result import PowerRow
+    from profiler.model.experiment_result import PowerRow, PowerTable
     from profiler.store.store import Store
     from reports.quantities import Scale
 
@@ -28,9 +28,10 @@ def preview(plan: ExperimentPlan, context: CliContext) -> str:
         return _targets_preview(plan, context)
     labels = arm_labels(plan)
     schedule = make_schedule(len(labels), plan.runs, plan.warmup, plan.profile, plan.seed)
+    warmups = f", {len(schedule.warmups)} of them to warm up" if schedule.warmups else ""
     lines = [
         f"{plan.name}: {counted(len(labels), 'arm')}, {counted(len(schedule.rounds), 'round')}, "
-        f"{counted(len(schedule), 'run')} in all, seed {plan.seed}"
+        f"{counted(len(schedule), 'run')} in all{warmups}, seed {plan.seed}"
     ]
     if schedule.warmups:
         lines.append(f"warm-up: {', '.join(labels[run.arm] for run in schedule.warmups)}")
@@ -86,13 +87,13 @@ def _earlier(plan: ExperimentPlan, context: CliContext) -> tuple[Store | None, S
 
 
 def _duration_line(store: Store, earlier: StoredExperiment, runs: int) -> str:
-    from reports.quantities import scale_for
+    from profiler.cli.record_progress import rough_duration
 
     walls = [run.summary.wall_ns for run in store.runs(earlier.session.name) if not run.summary.failure]
     if not walls:
         return f"session {earlier.session.name} has no finished run: how long it takes is not known"
     total = runs * statistics.fmean(walls)
-    return f"about {scale_for([total], 'ns').quantity(total)} in the programs alone, as in session {earlier.session.name}"
+    return f"{rough_duration(total / 1e9)} in the programs alone, as in session {earlier.session.name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,27 +106,34 @@ class _Replicates:
 
 
 def _visible_lines(plan: ExperimentPlan, store: Store, earlier: StoredExperiment, replicates: _Replicates) -> list[str]:
-    from profiler.analysis.per_unit import power_per_unit
-    from profiler.analysis.power import power_table
     from profiler.cli.load_arms import symbol_tools
     from profiler.cli.progress import SlowProgress
     from profiler.errors import AnalysisError
-    from profiler.experiment.evaluate import Evaluator, condition_names
+    from profiler.experiment.evaluate import Evaluator
+    from profiler.experiment.experiment_power import experiment_power
     from profiler.pipeline import AnalysisOptions
-    from reports.quantities import scale_for
+    from reports.experiment_wording import power_title
 
     what = f"{replicates.count} {replicates.what}"
     with SlowProgress(replicates.context.stderr) as progress:
         options = AnalysisOptions(phase=plan.phase)
         evaluator = Evaluator(store, options, plan.margin, symbol_tools(()).symbolizer, progress)
         try:
-            arms = evaluator.costs(earlier, condition_names(earlier.record)[0])
-            table = power_per_unit(power_table(arms[0], arms[1], "category", plan.margin, (replicates.count,)), plan.per)
+            power = experiment_power(evaluator, earlier, plan.per, (replicates.count,))
         except AnalysisError as error:
             return [f"what {what} could show is not known: {error}"]
     lines = [f"smallest changes that {what} per arm would show, with the noise of session {earlier.session.name}:"]
+    for table in power.tables:
+        lines += [f" {power_title(table)}"] if len(power.tables) > 1 else []
+        lines += _table_lines(table)
+    return [*lines, *(f"not known: {line}" for line in power.unknown)]
+
+
+def _table_lines(table: PowerTable) -> list[str]:
+    from reports.quantities import scale_for
+
     scale = scale_for([row.mean for row in table.profile], table.unit)
-    lines += [_visible_line(row, scale) for row in table.profile]
+    lines = [_visible_line(row, scale) for row in table.profile]
     return lines + [_visible_line(row, scale_for([row.mean], row.unit)) for row in table.metrics]
 
 

@@ -10,7 +10,7 @@ from reports.terminal_table import TerminalStyle
 if TYPE_CHECKING:
     from profiler.cli.options import ReadingOptions
     from profiler.experiment.evaluate import Evaluation
-    from profiler.model.experiment_result import PowerTable
+    from profiler.model.experiment_result import ExperimentPower
 
 
 def render_evaluation(evaluation: Evaluation, options: ReadingOptions, is_redacted: bool, style: TerminalStyle) -> str:
@@ -46,7 +46,7 @@ def _rendered(evaluation: Evaluation, options: ReadingOptions, style: TerminalSt
     return render_experiment(report, style)
 
 
-def render_power(power: PowerTable, options: ReadingOptions, style: TerminalStyle) -> str:
+def render_power(power: ExperimentPower, options: ReadingOptions, style: TerminalStyle) -> str:
     """What more runs could show."""
     match options.format:
         case "json":

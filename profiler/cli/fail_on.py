@@ -103,9 +103,15 @@ def undecidable(comparison: Comparison, limits: Sequence[Limit]) -> list[str]:
             if row is None:
                 found.append(f"--fail-on {limit.row}: {candidate.name} has no such row: not checked")
             elif row.relative_interval is None:
-                reason = "has no interval (needs 2 runs per arm and a baseline above 0)"
-                found.append(f"--fail-on {limit.row}: {candidate.name} {reason}: not checked")
+                found.append(f"--fail-on {limit.row}: {candidate.name} {_no_interval(candidate, row)}: not checked")
     return found
+
+
+def _no_interval(candidate: CandidateComparison, row: ComparisonRow) -> str:
+    if row is candidate.total and not candidate.is_profiled:
+        names = [metric.row.name for metric in candidate.metrics]
+        return f"has no profile (a time or metric can be named, such as {names[-1]}:5)" if names else "has no profile"
+    return "has no interval (needs 2 runs per arm and a baseline above 0)"
 
 
 def _row(candidate: CandidateComparison, name: str) -> ComparisonRow | None:

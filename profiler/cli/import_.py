@@ -26,8 +26,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "files",
         nargs="+",
         metavar="FILE",
-        help="perf.data, `perf script` text, folded stacks, JSON of hyperfine or Google Benchmark; a directory or quoted glob "
-        "is one variant, one run per file; FILE#PART one command of several; NAME=FILE under this name",
+        help="perf.data, `perf script` text, folded stacks, raw text or speedscope files of py-spy, JSON of hyperfine or "
+        "Google Benchmark; a directory or quoted glob is one variant, one run per file; FILE#PART one command of several; "
+        "NAME=FILE under this name",
     )
     parser.add_argument("--variant", metavar="NAME", help="the variant that all of them are runs of (default: after the files)")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -139,7 +138,7 @@ def _file_captures(selection: Selection, locator: Locator, progress: Callable[[s
         progress(f"reading {shown} ({place} of {len(selection.files)})")
         captures.extend(read_runs(path, locator, progress, selection.part))
     copies = CopyCheck()
-    for capture in captures:
+    for capture in captures if len(captures) > 1 else ():
         copies.add(capture)
     return tuple(captures)
 
@@ -161,6 +160,8 @@ class CopyCheck:
 
 def _fingerprint(capture: Capture) -> bytes:
     """Equal for recordings of the same samples: their times, processes, threads and weights."""
+    import hashlib
+
     samples, threads = capture.samples, capture.threads
     columns = (samples.time_ns, threads.pid[samples.thread], threads.tid[samples.thread], samples.event, samples.weight)
     digest = hashlib.sha256()

@@ -43,6 +43,7 @@ COMMANDS = (
     "show",
     "rm",
     "import",
+    "doctor",
     "demo",
 )
 _READING_COMMANDS = ("report", "compare", "export", "explain")
@@ -55,7 +56,7 @@ TRACEBACK_VARIABLE = "SLOTSCOPE_TRACEBACK"
 _LONGEST_MESSAGE_CELLS = 4096
 _WRITE_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 # Collections while modules are imported and tables are built find nothing: what a command makes, it keeps until it ends.
-_GARBAGE_THRESHOLD = 100_000
+_GARBAGE_THRESHOLD = 1_000_000
 
 _DESCRIPTION = (
     "Where the CPU time of a native program went, and which part of it a build\n"

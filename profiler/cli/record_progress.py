@@ -58,7 +58,7 @@ class RecordingLines:
             parts.append(f"FAILED, left out: {printable(outcome.failure)}")
         eta = time_left_s(self._clock() - self._started_s, self._done, self._steps)
         if eta is not None and self._bar is None:
-            parts.append(f"({_left(eta)} left)")
+            parts.append(f"({rough_duration(eta)} left)")
         self._line("  ".join(parts))
         self._update_bar("")
 
@@ -67,8 +67,9 @@ class RecordingLines:
             self._bar.stop()
             self._bar = None
         if summary.state != "finished":
-            kept = counted(summary.finished_rounds, "finished round")
-            self._line(f"session {summary.session} was cut short: {kept} and {counted(len(summary.runs), 'run')} are kept")
+            kept = f"{counted(summary.finished_rounds, 'finished round')} and {counted(len(summary.runs), 'run')} are kept"
+            what = f": {kept}" if summary.runs else " before a run was finished"
+            self._line(f"session {summary.session} was cut short{what}")
 
     def _place(self, scheduled: ScheduledRun) -> str:
         return "warm-up" if scheduled.is_warmup else f"round {scheduled.round + 1}/{self._rounds}"
@@ -94,7 +95,7 @@ class RecordingLines:
         if self._bar is None or self._task is None:
             return
         eta = time_left_s(self._clock() - self._started_s, self._done, self._steps)
-        left = "" if eta is None else f"{_left(eta)} left"
+        left = "" if eta is None else f"{rough_duration(eta)} left"
         self._bar.update(self._task, completed=self._done, description=description, left=left, refresh=True)
 
 
@@ -103,7 +104,8 @@ def time_left_s(elapsed_s: float, done: int, steps: int) -> float | None:
     return elapsed_s / done * (steps - done) if 0 < done < steps else None
 
 
-def _left(seconds: float) -> str:
+def rough_duration(seconds: float) -> str:
+    """As long as nobody counts on it: "about 12 s", "about 3 min"."""
     if seconds < 90:
         return f"about {max(1, round(seconds))} s"
     return f"about {round(seconds / 60)} min" if seconds < 5400 else f"about {seconds / 3600:.1f} h"

@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import shutil
 import subprocess
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from collectors.process_tree import TreeCommand, run_tree
@@ -17,8 +18,9 @@ from profiler.experiment.placeholders import replaced
 from profiler.model.experiment import BuildCost, SectionSize, VariantFacts
 from symbolize.elf.image import parse_image
 
+# In place of an edit, for the first build of a session that finds what an earlier session built.
+EARLIER_BUILD = "none: an earlier build was there"
 _SHOWN_SECTIONS = 8
-_TAIL_LINES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,46 +33,119 @@ class BuiltVariant:
     facts: VariantFacts
 
 
-def build_variants(plan: ExperimentPlan, directory: Path, progress: Callable[[str], None]) -> tuple[BuiltVariant, ...]:
-    """All variants in the plan's order.  ``directory``: for build directories and logs, ``<directory>/<variant>/``.
+@dataclass(frozen=True, slots=True)
+class BuildPlace:
+    """``directory``: for build directories and logs, ``<directory>/<variant>/``.  ``lock``: descriptor that stays open until
+    the builds have ended, even when slotscope is killed before.  ``progress`` takes a line of text."""
+
+    directory: Path
+    lock: int
+    progress: Callable[[str], None]
+
+
+def build_variants(plan: ExperimentPlan, place: BuildPlace) -> tuple[BuiltVariant, ...]:
+    """All variants in the plan's order.
 
     ``CaptureError`` naming the log when a build fails, takes longer than an hour, or leaves no binary.
     """
-    return tuple(_built(plan, variant, directory / variant.name, progress) for variant in plan.variants)
-
-
-def _built(plan: ExperimentPlan, variant: PlanVariant, directory: Path, progress: Callable[[str], None]) -> BuiltVariant:
     here = plan.path.absolute().parent
-    build_dir = directory / "build"
-    values = {"build_dir": str(build_dir)}
-    build: BuildCost | None = None
-    rebuild: BuildCost | None = None
-    if variant.build:
+    return tuple(_VariantBuild(variant, here, place).built() for variant in plan.variants)
+
+
+@dataclass(frozen=True, slots=True)
+class _VariantBuild:
+    """The builds of one variant.  ``here``: the plan's directory."""
+
+    variant: PlanVariant
+    here: Path
+    place: BuildPlace
+
+    @property
+    def directory(self) -> Path:
+        return self.place.directory / self.variant.name
+
+    @property
+    def values(self) -> dict[str, str]:
+        return {"build_dir": str(self.directory / "build")}
+
+    def built(self) -> BuiltVariant:
+        variant = self.variant
+        if variant.rebuild is not None:
+            _taken_back(variant.rebuild.edit.file)
+        build: BuildCost | None = None
+        rebuild: BuildCost | None = None
+        if variant.build:
+            with self._whole_directory():
+                build, rebuild = self._costs()
+        binary, profile_binary = (
+            _located(replaced((name,), self.values)[0], self.here) if name else ""
+            for name in (variant.binary, variant.profile_binary)
+        )
+        facts = VariantFacts(
+            name=variant.name,
+            note=variant.note,
+            revision=variant.revision or described_revision(variant.source or self.here),
+            binary=binary,
+            profile_binary=profile_binary,
+            sha256=file_digest(Path(binary)) if "/" in binary else "",
+            size_bytes=_size(variant, binary),
+            sections=_sections(Path(binary)) if binary else (),
+            build=build,
+            rebuild=rebuild,
+        )
+        return BuiltVariant(variant, binary, profile_binary, facts)
+
+    @contextlib.contextmanager
+    def _whole_directory(self) -> Iterator[None]:
+        """A build directory in which no build was cut short: what one leaves may be half a binary that is newer than its
+        sources.  A build that fails says so itself, and leaves what it can go on from."""
+        unfinished, build_dir = self.directory / "unfinished", Path(self.values["build_dir"])
+        if unfinished.exists() and build_dir.exists():
+            self.place.progress(f"{self.variant.name}: its last build was cut short: begins anew in an empty directory")
+            shutil.rmtree(build_dir)
         build_dir.mkdir(parents=True, exist_ok=True)
+        unfinished.touch()
+        try:
+            yield
+        except CaptureError:
+            unfinished.unlink()
+            raise
+        unfinished.unlink()
+
+    def _costs(self) -> tuple[BuildCost, BuildCost | None]:
+        variant, progress = self.variant, self.place.progress
         progress(f"{variant.name}: building")
-        build = _timed(variant, variant.build, directory / "build.log", values, here)
+        is_incremental = any(Path(self.values["build_dir"]).iterdir())
+        build = self._timed(variant.build, "build")
+        if is_incremental:
+            build = replace(build, edit=EARLIER_BUILD)
+        rebuild: BuildCost | None = None
         if variant.rebuild is not None:
             progress(f"{variant.name}: building again after an edit")
-            rebuild = _rebuilt(variant, variant.rebuild, directory / "rebuild.log", values, here)
+            rebuild = self._rebuilt(variant.rebuild)
         if variant.profile_build:
             progress(f"{variant.name}: building for the profile")
-            _timed(variant, variant.profile_build, directory / "profile-build.log", values, here)
-    binary, profile_binary = (
-        _located(replaced((name,), values)[0], here) if name else "" for name in (variant.binary, variant.profile_binary)
-    )
-    facts = VariantFacts(
-        name=variant.name,
-        note=variant.note,
-        revision=variant.revision or described_revision(variant.source or here),
-        binary=binary,
-        profile_binary=profile_binary,
-        sha256=file_digest(Path(binary)) if "/" in binary else "",
-        size_bytes=_size(variant, binary),
-        sections=_sections(Path(binary)) if binary else (),
-        build=build,
-        rebuild=rebuild,
-    )
-    return BuiltVariant(variant, binary, profile_binary, facts)
+            self._timed(variant.profile_build, "profile-build")
+        return build, rebuild
+
+    def _timed(self, command: tuple[str, ...], name: str) -> BuildCost:
+        variant, log = self.variant, self.directory / f"{name}.log"
+        arguments = replaced(command, self.values)
+        environment = tuple((key, replaced((text,), self.values)[0]) for key, text in variant.build_env)
+        directory, held = variant.source or self.here, (self.place.lock,)
+        used = run_tree(TreeCommand(arguments, directory, log, environment, DEFAULT_BUILD_TIMEOUT_S, held))
+        if used.timed_out:
+            raise CaptureError(f"{variant.name}: its build took more than {DEFAULT_BUILD_TIMEOUT_S / 60:g} minutes; see {log}")
+        if used.exit_code:
+            raise CaptureError(f"{variant.name}: its build ended with {used.exit_code}: {_last_line(log)} (all of it in {log})")
+        return BuildCost(arguments, used.wall_ns, used.cpu_ns, used.peak_bytes)
+
+    def _rebuilt(self, rebuild: Rebuild) -> BuildCost:
+        with _edited(self.variant, rebuild.edit):
+            cost = self._timed(rebuild.command, "rebuild")
+        # What is measured afterwards is the program as its source is.
+        self._timed(rebuild.command, "rebuild.restore")
+        return replace(cost, edit=_described(rebuild.edit))
 
 
 def _located(name: str, here: Path) -> str:
@@ -78,44 +153,48 @@ def _located(name: str, here: Path) -> str:
     return str(here / name) if "/" in name else name
 
 
-def _timed(variant: PlanVariant, command: tuple[str, ...], log: Path, values: dict[str, str], here: Path) -> BuildCost:
-    arguments = replaced(command, values)
-    environment = tuple((name, replaced((text,), values)[0]) for name, text in variant.build_env)
-    used = run_tree(TreeCommand(arguments, variant.source or here, log, environment, DEFAULT_BUILD_TIMEOUT_S))
-    if used.timed_out:
-        raise CaptureError(f"{variant.name}: its build took more than {DEFAULT_BUILD_TIMEOUT_S / 60:g} minutes; see {log}")
-    if used.exit_code:
-        raise CaptureError(f"{variant.name}: its build ended with {used.exit_code}: {_last_line(log)} (all of it in {log})")
-    return BuildCost(arguments, used.wall_ns, used.cpu_ns, used.peak_bytes)
-
-
-def _rebuilt(variant: PlanVariant, rebuild: Rebuild, log: Path, values: dict[str, str], here: Path) -> BuildCost:
-    with _edited(variant, rebuild.edit):
-        cost = _timed(variant, rebuild.command, log, values, here)
-    # What is measured afterwards is the program as its source is.
-    _timed(variant, rebuild.command, log.with_suffix(".restore.log"), values, here)
-    return BuildCost(cost.command, cost.wall_ns, cost.cpu_ns, cost.peak_bytes, edit=_described(rebuild.edit))
-
-
 @contextlib.contextmanager
 def _edited(variant: PlanVariant, edit: SourceEdit) -> Iterator[None]:
-    """The source file changed, and as it was afterwards.  A copy beside it brings it back even if slotscope is killed: the
-    next run finds the copy first."""
-    kept = edit.file.with_name(f".{edit.file.name}.slotscope-before")
+    """The source file changed, and as it was afterwards.  A copy beside it brings it back even if slotscope is killed: see
+    ``_taken_back``."""
     try:
-        before = kept.read_bytes() if kept.exists() else edit.file.read_bytes()
+        before = edit.file.read_bytes()
     except OSError as error:
         raise CaptureError(f"{variant.name}: rebuild.edit: {edit.file}: {error.strerror}") from None
-    find, replace = edit.find.encode(), edit.replace.encode()
+    find, other = edit.find.encode(), edit.replace.encode()
     if edit.find and find not in before:
         raise CaptureError(f"{variant.name}: rebuild.edit: {edit.find!r} is not in {edit.file}")
-    kept.write_bytes(before)
-    edit.file.write_bytes(before.replace(find, replace, 1) if edit.find else before + replace)
+    half = _half_kept(edit.file)
+    half.write_bytes(before)
+    half.replace(_kept(edit.file))
+    edit.file.write_bytes(before.replace(find, other, 1) if edit.find else before + other)
     try:
         yield
     finally:
-        edit.file.write_bytes(before)
-        kept.unlink()
+        _taken_back(edit.file)
+
+
+def _kept(source: Path) -> Path:
+    """Where a source file is kept as it was, as long as it is edited."""
+    return source.with_name(f".{source.name}.slotscope-before")
+
+
+def _half_kept(source: Path) -> Path:
+    """The copy while it is written."""
+    return source.with_name(f".{source.name}.slotscope-half")
+
+
+def _taken_back(source: Path) -> None:
+    """The source file as it was before an edit that is still in it."""
+    kept = _kept(source)
+    try:
+        _half_kept(source).unlink(missing_ok=True)
+        if kept.exists():
+            # Its content, not the file: a newer time tells build tools that it changed.
+            source.write_bytes(kept.read_bytes())
+            kept.unlink()
+    except OSError as error:
+        raise CaptureError(f"{source}: cannot be brought back from {kept}: {error.strerror}") from None
 
 
 def _described(edit: SourceEdit) -> str:

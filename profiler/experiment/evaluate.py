@@ -16,7 +16,7 @@ from profiler.experiment.experiment_session import stored_record
 from profiler.model.comparison import Comparison, Verdict
 from profiler.model.costs import ArmCosts
 from profiler.model.experiment import Design, ExperimentRecord, VariantFacts
-from profiler.model.experiment_result import ConditionResult, ControlResult, ExperimentResult, Ladder
+from profiler.model.experiment_result import ConditionResult, ExperimentResult, Ladder
 from profiler.model.headline import headline_metric
 from profiler.model.quality import ReportWarning
 from profiler.pipeline import AnalysisOptions, Arm, Symbolizer, arm_costs
@@ -83,7 +83,10 @@ class Evaluator:
             started_at=experiment.session.start.started_at,
             record=record,
             conditions=conditions,
-            controls=_controls(record, by_condition, dimension, self.margin),
+            controls=tuple(
+                control_per_unit(against_control(treated, held, dimension, self.margin), record.per)
+                for treated, held in control_pairs(record, by_condition)
+            ),
             repeated=failures.repeated,
             left_out=failures.left_out,
             warnings=_warnings(conditions, record),
@@ -149,10 +152,9 @@ def _ladder(
     return ladder([arm for arm, _ in steps], options, quantity, [variant.note for _, variant in steps[1:]])
 
 
-def _controls(
-    record: ExperimentRecord, by_condition: Sequence[Sequence[ArmCosts]], dimension: str, margin: float
-) -> tuple[ControlResult, ...]:
-    """Of every condition that has a control under the same load."""
+def control_pairs(record: ExperimentRecord, by_condition: Sequence[Sequence[ArmCosts]]) -> list[tuple[ArmPair, ArmPair]]:
+    """Every candidate under every condition that has a control under the same load, and under that control.
+    ``by_condition``: arms in the order of the record's conditions, the baseline first."""
     controls = {condition.load: row for row, condition in enumerate(record.conditions) if condition.is_control}
     found = []
     for row, condition in enumerate(record.conditions):
@@ -162,8 +164,8 @@ def _controls(
                 ArmPair(record.conditions[place].name, by_condition[place][0], by_condition[place][column])
                 for place in (row, control)
             )
-            found.append(control_per_unit(against_control(treated, held, dimension, margin), record.per))
-    return tuple(found)
+            found.append((treated, held))
+    return found
 
 
 def _warnings(conditions: Sequence[ConditionResult], record: ExperimentRecord) -> tuple[ReportWarning, ...]:

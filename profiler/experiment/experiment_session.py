@@ -12,21 +12,23 @@ from profiler.codec.json_values import JsonShapeError, from_json, to_json
 from profiler.errors import StoreError, UsageError
 from profiler.experiment.arm_metrics import output_metrics
 from profiler.experiment.arms import arm_conditions, experiment_arms
-from profiler.experiment.builds import BuiltVariant, build_variants, file_digest
-from profiler.experiment.executor import Executor, ProcessExecutor
+from profiler.experiment.builds import BuildPlace, BuiltVariant, build_variants, file_digest
+from profiler.experiment.executor import Executor, RunExecutor
+from profiler.experiment.experiment_lock import experiment_lock
 from profiler.experiment.experiment_plan import ExperimentPlan, PlanMetric, cpu_per_request
 from profiler.experiment.plan import RecordPlan
 from profiler.experiment.plan_check import AA_SUFFIX
 from profiler.experiment.plan_check_services import CPU_TIME_METRIC
 from profiler.experiment.preparation import Preparation
+from profiler.experiment.program_workload import ProgramWorkload
 from profiler.experiment.progress import RecordProgress
 from profiler.experiment.runner import SessionSetup, record_session
-from profiler.experiment.service_executor import ServiceExecutor
+from profiler.experiment.service_workload import ServiceWorkload
 from profiler.experiment.target_session import watch_targets
+from profiler.experiment.workplace import Workplace
 from profiler.model.experiment import ConditionFacts, Direction, ExperimentRecord, InputFacts, MetricFacts, VariantFacts
 from profiler.store.records import SessionState, StoredSession
 from profiler.store.store import Store
-from symbolize.locate import Locator
 
 DOCUMENT = "experiment.json"
 BUILDS = "builds"
@@ -46,11 +48,13 @@ def run_experiment(plan: ExperimentPlan, store: Store, progress: ExperimentProgr
     With ``is_resumed`` goes on with the latest session of this very plan that was cut short; ``UsageError`` when there is none.
     ``CaptureError`` for builds and runs that fail.
     """
-    if is_resumed:
-        return _resumed(plan, store, progress)
-    built = build_variants(plan, store.directory / BUILDS / plan.name, progress.note)
-    setup = SessionSetup(documents=((DOCUMENT, encode_record(experiment_record(plan, built))),))
-    return _carried_out(plan, built, store, progress, setup)
+    directory = store.directory / BUILDS / plan.name
+    with experiment_lock(directory, plan.name) as lock:
+        if is_resumed:
+            return _resumed(plan, store, progress, lock)
+        built = build_variants(plan, BuildPlace(directory, lock, progress.note))
+        record = encode_record(experiment_record(plan, built))
+        return _carried_out(plan, built, store, progress, SessionSetup(documents=((DOCUMENT, record),), held=(lock,)))
 
 
 def _carried_out(
@@ -60,11 +64,11 @@ def _carried_out(
         return watch_targets(plan, store, progress.note, setup)
     arms = {arm.arm.label: arm for arm in experiment_arms(plan, built)}
 
-    def executor(preparation: Preparation, directory: Path, locator: Locator) -> Executor:
+    def executor(preparation: Preparation, place: Workplace) -> Executor:
         if plan.loads:
-            return ServiceExecutor(preparation, directory, locator, arms)
+            return RunExecutor(preparation, place, ServiceWorkload(preparation.plan, place, arms))
         metrics = {label: arm.metrics for label, arm in arms.items()}
-        return ProcessExecutor(preparation, directory, locator, metrics)
+        return RunExecutor(preparation, place, ProgramWorkload(preparation.plan, place, metrics))
 
     return record_session(record_plan(plan, built), store, progress.runs, executor, setup).session
 
@@ -130,12 +134,13 @@ def stored_record(store: Store, session: str) -> ExperimentRecord | None:
         raise StoreError(f"session {session}: {DOCUMENT} is damaged ({error})") from None
 
 
-def _resumed(plan: ExperimentPlan, store: Store, progress: ExperimentProgress) -> str:
+def _resumed(plan: ExperimentPlan, store: Store, progress: ExperimentProgress, lock: int) -> str:
     session, record = _unfinished(plan, store)
     progress.note(f"taking up session {session.name} again")
     built = _built_before(plan, record)
     _check_builds(record, session.name)
-    return _carried_out(replace(plan, seed=record.seed), built, store, progress, SessionSetup(resumed=session.name))
+    setup = SessionSetup(resumed=session.name, held=(lock,))
+    return _carried_out(replace(plan, seed=record.seed), built, store, progress, setup)
 
 
 def _unfinished(plan: ExperimentPlan, store: Store) -> tuple[StoredSession, ExperimentRecord]:

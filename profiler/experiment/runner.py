@@ -7,39 +7,49 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from pathlib import Path
 
+from collectors.guard import GroupGuard
 from profiler.errors import CaptureError
-from profiler.experiment.executor import Executor, ProcessExecutor
+from profiler.experiment.executor import Executor, RunExecutor
 from profiler.experiment.phase_check import check_phase
 from profiler.experiment.plan import RecordPlan
 from profiler.experiment.preparation import Preparation, prepare
+from profiler.experiment.program_workload import ProgramWorkload
 from profiler.experiment.progress import FinishedRun, RecordProgress, SessionSummary
 from profiler.experiment.schedule import Schedule, ScheduledRun, make_schedule
+from profiler.experiment.workplace import Workplace
 from profiler.model.capture import Capture
 from profiler.model.run import RunMode, RunOutcome
 from profiler.store.records import SessionStart, SessionState, StoredRun
 from profiler.store.store import Store
 from symbolize.locate import Locator
 
-ExecutorFactory = Callable[[Preparation, Path, Locator], Executor]
+ExecutorFactory = Callable[[Preparation, Workplace], Executor]
 _Key = tuple[str, RunMode, int]
+_DISTURBED = "disturbed: "
 
 
 @dataclass(frozen=True, slots=True)
 class SessionSetup:
     """``resumed``: the session that is taken up again, "" = a new one.  ``documents``: (name, content) of files kept beside the
-    captures, written before the first run of a new session."""
+    captures, written before the first run of a new session.  ``held``: descriptors, as of locks, that stay open until all that
+    runs have started has ended, even when slotscope is killed before."""
 
     resumed: str = ""
     documents: tuple[tuple[str, bytes], ...] = ()
+    held: tuple[int, ...] = ()
+
+
+def program_executor(preparation: Preparation, place: Workplace) -> Executor:
+    """Runs the plan's commands."""
+    return RunExecutor(preparation, place, ProgramWorkload(preparation.plan, place))
 
 
 def record_session(
     plan: RecordPlan,
     store: Store,
     progress: RecordProgress,
-    make_executor: ExecutorFactory = ProcessExecutor,
+    make_executor: ExecutorFactory = program_executor,
     setup: SessionSetup = SessionSetup(),
 ) -> SessionSummary:
     """Carries the plan out: warm-up runs, then round by round; every run is in the store before the next one begins.
@@ -58,9 +68,10 @@ def record_session(
         store.resume_session(session)
     recording = _Recording(session, preparation, schedule, store, progress, _Stored.of(store.runs(session)))
     progress.session_started(session, preparation, schedule)
-    with _ending(recording), store.working_directory() as directory:
-        locator = Locator()
-        recording.run_all(make_executor(preparation, directory, locator), locator)
+    is_plain = not setup.resumed and not setup.documents
+    with _ending(recording, is_plain), store.working_directory() as directory, GroupGuard(setup.held) as guard:
+        place = Workplace(directory, Locator(), guard)
+        recording.run_all(make_executor(preparation, place), place.locator)
     return recording.summary(SessionState.FINISHED)
 
 
@@ -73,24 +84,29 @@ def _begin(plan: RecordPlan, preparation: Preparation, store: Store, setup: Sess
 
 
 @contextlib.contextmanager
-def _ending(recording: _Recording) -> Iterator[None]:
-    """Writes down how the session ended, whatever ended it."""
+def _ending(recording: _Recording, is_plain: bool) -> Iterator[None]:
+    """Writes down how the session ended, whatever ended it.  A plain session in which nothing was run leaves nothing behind:
+    it would be the last one, and there is nothing to take up again."""
     state = SessionState.INTERRUPTED
     try:
         yield
         state = SessionState.FINISHED
     finally:
-        recording.store.finish_session(recording.session, state)
+        if is_plain and not recording.stored.runs:
+            recording.store.remove_session(recording.session)
+        else:
+            recording.store.finish_session(recording.session, state)
         recording.progress.session_ended(recording.summary(state))
 
 
 @dataclass(slots=True)
 class _Stored:
-    """What the session holds already, by (arm, mode, round): all runs, and those that did not fail.  ``positions``: the place
-    of the next run in the order of execution."""
+    """What the session holds already, by (arm, mode, round): all runs, those that did not fail, and those that failed by
+    themselves, not because they were disturbed.  ``positions``: the place of the next run in the order of execution."""
 
     runs: Counter[_Key]
     valid: Counter[_Key]
+    broken: Counter[_Key]
     positions: int
 
     @staticmethod
@@ -98,17 +114,19 @@ class _Stored:
         kept = [run.summary for run in runs]
         keys = [(run.variant, run.mode, run.round) for run in kept]
         valid = Counter(key for key, run in zip(keys, kept, strict=True) if not run.failure)
-        return _Stored(Counter(keys), valid, max((run.position for run in kept), default=-1) + 1)
+        broken = Counter(key for key, run in zip(keys, kept, strict=True) if _is_broken(run.failure))
+        return _Stored(Counter(keys), valid, broken, max((run.position for run in kept), default=-1) + 1)
 
     @property
     def repeated(self) -> int:
         """Runs that were made again."""
         return sum(count - 1 for count in self.runs.values() if count)
 
-    def add(self, key: _Key, has_failed: bool) -> None:
+    def add(self, key: _Key, failure: str) -> None:
         self.positions += 1
         self.runs[key] += 1
-        self.valid[key] += not has_failed
+        self.valid[key] += not failure
+        self.broken[key] += _is_broken(failure)
 
 
 @dataclass(slots=True)
@@ -170,7 +188,7 @@ class _Recording:
         if not scheduled.is_warmup:
             self.store.add(capture, executor.raw_recording if self._keeps_raw(scheduled, capture) else None)
             self._runs.append(run)
-            self.stored.add(self._key(scheduled), bool(outcome.failure))
+            self.stored.add(self._key(scheduled), outcome.failure)
         self.progress.run_finished(run)
         if outcome.failure and self._ends_session(scheduled, outcome):
             raise CaptureError(_first_failure(run))
@@ -189,9 +207,8 @@ class _Recording:
         """What fails at once, and once more, is no accident."""
         if scheduled.is_warmup:
             return True
-        is_disturbed_only = outcome.failure == _disturbed(outcome)
-        has_another_try = self._retries_left() > 0 and self.stored.runs[self._key(scheduled)] < 2
-        return scheduled.round == 0 and not is_disturbed_only and not has_another_try
+        has_another_try = self._retries_left() > 0 and self.stored.broken[self._key(scheduled)] < 2
+        return scheduled.round == 0 and _is_broken(outcome.failure) and not has_another_try
 
     def _key(self, scheduled: ScheduledRun) -> tuple[str, RunMode, int]:
         return self.preparation.arms[scheduled.arm].name, scheduled.mode, scheduled.round
@@ -215,7 +232,12 @@ class _Recording:
 
 def _disturbed(outcome: RunOutcome) -> str:
     """The failure of a run that has no other than what else happened on the host."""
-    return f"disturbed: {outcome.disturbance}"
+    return f"{_DISTURBED}{outcome.disturbance}"
+
+
+def _is_broken(failure: str) -> bool:
+    """Whether a run failed by itself."""
+    return bool(failure) and not failure.startswith(_DISTURBED)
 
 
 def _first_failure(run: FinishedRun) -> str:

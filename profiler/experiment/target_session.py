@@ -41,7 +41,7 @@ def watch_targets(plan: ExperimentPlan, store: Store, note: _Note, setup: Sessio
         store.resume_session(session)
     state = SessionState.INTERRUPTED
     try:
-        _Watch(session, plan, store, note, host).run_all()
+        _Watch(session, plan, store, note, host, setup.held).run_all()
         state = SessionState.FINISHED
     finally:
         store.finish_session(session, state)
@@ -79,13 +79,17 @@ def _look_at_all(targets: Sequence[PlanTarget], rule: WindowRule) -> list[Target
 
 @dataclass(slots=True)
 class _Watch:
-    """A session under way.  ``_stored``: (variant, node, round) of every window in the store, with whether it counts."""
+    """A session under way.  ``held``: see ``SessionSetup``.
+
+    ``_stored``: (variant, node, round) of every window in the store, with whether it counts.
+    """
 
     session: str
     plan: ExperimentPlan
     store: Store
     note: _Note
     host: HostFacts
+    held: tuple[int, ...]
     _stored: dict[tuple[str, str, int], bool] = field(default_factory=dict)
 
     def run_all(self) -> None:
@@ -123,7 +127,7 @@ class _Watch:
         self.note(f"{target.node}: becomes {target.variant}")
         with self.store.working_directory() as directory:
             output = directory / "swap"
-            done = run_tree(TreeCommand(command, Path.cwd(), output, timeout_s=SWAP_TIMEOUT_S))
+            done = run_tree(TreeCommand(command, Path.cwd(), output, timeout_s=SWAP_TIMEOUT_S, held=self.held))
             lines = output.read_bytes()[-4096:].decode("utf-8", "replace").strip().splitlines()
         if done.timed_out:
             return f"swap took more than {SWAP_TIMEOUT_S / 60:.0f} min"

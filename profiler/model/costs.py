@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from profiler.model.arrays import Int64Column
+from profiler.model.arrays import FloatColumn, Int64Column
 from profiler.model.quality import ReportWarning
 from profiler.model.run import CaptureInfo
 
@@ -16,8 +16,9 @@ class CostTable:
 
     ``names``: row names (category, function key, ...), sorted by total self weight, heaviest first, ties by name.
     ``labels``: the shown form of each name (for functions the complete name; else equal to ``names``).
-    ``self_weight``, ``total_weight``, ``self_samples``: int64[rows, runs].  ``total``: int64[runs], the weight of all samples
-    admitted; ``self_weight`` sums to it exactly.
+    ``self_weight``, ``total_weight``, ``self_samples``: int64[rows, runs].  ``self_squares``: float64[rows, runs], the sum of
+    the squared weights of the samples behind ``self_weight``, which says how far sampling may be off.  ``total``: int64[runs],
+    the weight of all samples admitted; ``self_weight`` sums to it exactly.
     """
 
     dimension: str
@@ -26,6 +27,7 @@ class CostTable:
     self_weight: Int64Column
     total_weight: Int64Column
     self_samples: Int64Column
+    self_squares: FloatColumn
     total: Int64Column
 
 

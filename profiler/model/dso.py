@@ -15,6 +15,7 @@ class DsoKind(IntEnum):
     VDSO = 3  # shown as "[vdso]"; frames hold offsets into its ELF image
     ANONYMOUS = 4  # JIT or anonymous memory; frames hold runtime addresses
     UNKNOWN = 5  # no mapping covered the address; frames hold runtime addresses
+    SOURCE = 6  # a source file, known in place of the code's own; frames hold line numbers, 0 = unknown
 
 
 @dataclass(frozen=True, slots=True)

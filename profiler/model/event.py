@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 CLOCK_EVENTS = frozenset({"cpu-clock", "task-clock"})
+NON_IDLE_SAMPLES = "samples of non-idle wall time"
+"""The unit of py-spy's samples.  They are counts: those of different rates have no common measure."""
 _MODIFIER_LETTERS = frozenset("ukhGHpPDSIWeb")
 
 

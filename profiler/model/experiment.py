@@ -33,8 +33,8 @@ class SectionSize:
 @dataclass(frozen=True, slots=True)
 class BuildCost:
     """One build, measured over its whole process tree.  Times in ns; ``peak_bytes``: largest resident memory of all its
-    processes together.  ``command``: argument list as run; ``edit``: what was changed before an incremental build, "" for a
-    full one."""
+    processes together.  ``command``: argument list as run; ``edit``: what was changed before an incremental build, or that an
+    earlier build was there; "" for a full one."""
 
     command: tuple[str, ...]
     wall_ns: int

@@ -97,14 +97,15 @@ class ControlRow:
 @dataclass(frozen=True, slots=True)
 class ControlResult:
     """One candidate under one condition, held against the control condition.  ``rows`` in the order of the condition's table;
-    ``total`` and each of ``metrics`` are families of their own."""
+    ``total`` and each of ``metrics`` are families of their own.  ``total``: None, and no ``rows``, where an arm has no
+    profile."""
 
     candidate: str
     condition: str
     control: str
     unit: str
     rows: tuple[ControlRow, ...]
-    total: ControlRow
+    total: ControlRow | None
     metrics: tuple[ControlRow, ...]
 
 
@@ -183,22 +184,42 @@ class PowerRow:
 
 @dataclass(frozen=True, slots=True)
 class PowerTable:
-    """What experiments like this one could show.  ``runs``: numbers of ``replicates`` ("runs" or "processes") per arm that are
-    asked about.  ``total``: None, and no ``rows``, without 2 profiled runs of either arm.  ``per``: work units in a run;
-    weights and times are divided by it."""
+    """What experiments like this one could show of one candidate; with ``control``, a condition's name, of its change less the
+    change there.  ``runs``: numbers of ``replicates`` ("runs" or "processes") per arm that are asked about.  ``promise``:
+    between which probabilities a visible effect is found, whether noise is normal, heavy-tailed or skewed.  ``total``: None,
+    and no ``rows``, without 2 profiled runs of every arm."""
 
-    session: str
+    candidate: str
     test: TestKind
     unit: str
     margin: float
     runs: tuple[int, ...]
+    promise: Interval
     rows: tuple[PowerRow, ...]
     total: PowerRow | None
     metrics: tuple[PowerRow, ...]
-    per: float = 1.0
     replicates: str = "runs"
+    control: str = ""
 
     @property
     def profile(self) -> tuple[PowerRow, ...]:
         """Every row in ``unit``, the total last."""
         return self.rows if self.total is None else (*self.rows, self.total)
+
+    def headline(self, primary: str) -> PowerRow:
+        """The metric of that name; without it the total, or else the first metric."""
+        named = next((row for row in self.metrics if row.name == primary), self.total)
+        return named if named is not None else self.metrics[0]
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentPower:
+    """``tables``, one at least: every candidate under every condition, then against the control.  ``unknown``: of which
+    comparisons nothing is known, and why.  ``primary``: the metric that the experiment is about, "" = the total.  ``per``: work
+    units in a run; weights and times are divided by it."""
+
+    session: str
+    primary: str
+    tables: tuple[PowerTable, ...]
+    unknown: tuple[str, ...] = ()
+    per: float = 1.0

@@ -20,9 +20,9 @@ class CpuMode(IntEnum):
 class FrameTable:
     """Equal length columns.
 
-    ``dso``: row of the DSO table.  ``offset``: file offset for FILE and VDSO, runtime address otherwise (see ``DsoKind``),
-    always the address as recorded.  ``is_return_address``: True for a caller frame, whose look-up address is one less;
-    False for the innermost frame, the innermost user frame below a kernel stack, and a frame interrupted by a signal.
+    ``dso``: row of the DSO table.  ``offset``: file offset for FILE and VDSO, line number for SOURCE, runtime address
+    otherwise (see ``DsoKind``), always as recorded.  ``is_return_address``: True for a caller frame, whose look-up address is
+    one less; False for the innermost frame, the innermost user frame below a kernel stack, and a frame interrupted by a signal.
     ``mode``: ``CpuMode``.  ``symbol``: string index of a name known only at capture (kernel, vDSO, JIT, imported text),
     -1 = none.
     """

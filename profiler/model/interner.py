@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from profiler.model.arrays import BoolColumn, Int32Column, Int64Column, UInt64Column
+from profiler.model.arrays import Int32Column, Int64Column, UInt64Column
 
 # Multiplicative hashing: 2**64 / golden ratio, odd (Knuth, TAOCP vol. 3, 6.4).
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _EMPTY = np.uint64(0)
-# So many that most keys sit in the first slot they ask for.
-_SLOTS_PER_KEY = 3
+# More would save some probing, and cost memory that is touched for the first time.
+_SLOTS_PER_KEY = 2
 
 
 class Interner:
@@ -47,17 +47,16 @@ class Interner:
         self, keys: UInt64Column, slot: Int64Column, stored: UInt64Column, rows: Int64Column, numbers: Int32Column
     ) -> None:
         """Fills in ``numbers[rows]`` for keys that are not in their first slot."""
-        while len(rows):
-            absent = stored == _EMPTY
-            numbers[rows[absent]] = -1
-            going_on = ~absent
+        numbers[rows] = -1
+        going_on = np.flatnonzero(stored != _EMPTY)
+        while len(going_on):
             keys, rows = keys[going_on], rows[going_on]
             slot = (slot[going_on] + 1) & (len(self._slots) - 1)
             stored = self._slots[slot]
-            found = stored == keys
+            is_found = stored == keys
+            found = np.flatnonzero(is_found)
             numbers[rows[found]] = self._numbers[slot[found]]
-            going_on = ~found
-            keys, rows, slot, stored = keys[going_on], rows[going_on], slot[going_on], stored[going_on]
+            going_on = np.flatnonzero(~is_found & (stored != _EMPTY))
 
     def add(self, keys: UInt64Column) -> Int32Column:
         """Numbers the keys, which are distinct and new, in the order given."""
@@ -71,16 +70,18 @@ class Interner:
         return numbers
 
     def intern(self, keys: UInt64Column) -> tuple[Int32Column, UInt64Column]:
-        """(number of each key, the keys that were new, in the order of their numbers)."""
+        """(number of each key, the keys that were new, in the order of their numbers: that of their first occurrence)."""
         numbers = self.find(keys)
         missing = np.flatnonzero(numbers < 0)
         if not len(missing):
             return numbers, keys[:0]
         absent = keys[missing]
         first = first_rows(absent)
-        new_keys = absent[first == np.arange(len(first))]
+        is_new = first == np.arange(len(first))
+        new_keys = absent[is_new]
+        rank = np.cumsum(is_new, dtype=np.int32)
+        numbers[missing] = rank[first] + np.int32(self._count - 1)
         self.add(new_keys)
-        numbers[missing] = self.find(absent)
         return numbers, new_keys
 
     def _first_slot(self, keys: UInt64Column) -> Int64Column:
@@ -99,10 +100,10 @@ class Interner:
     def _place(self, keys: UInt64Column, numbers: Int32Column) -> None:
         slot = self._first_slot(keys)
         while len(keys):
-            free = self._slots[slot] == _EMPTY
+            free = np.flatnonzero(self._slots[slot] == _EMPTY)
             # Of several keys that want one slot the last writer gets it; the others see that and move on.
             self._slots[slot[free]] = keys[free]
-            placed: BoolColumn = self._slots[slot] == keys
+            placed = self._slots[slot] == keys
             self._numbers[slot[placed]] = numbers[placed]
             keys, numbers = keys[~placed], numbers[~placed]
             slot = (slot[~placed] + 1) & (len(self._slots) - 1)

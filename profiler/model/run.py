@@ -64,8 +64,9 @@ class ProgramFacts:
 
 @dataclass(frozen=True, slots=True)
 class PerfSettings:
-    """How perf was asked to record.  ``call_graph``: "fp", "dwarf", "lbr", "none"; ``call_graph_reason`` says why "auto"
-    chose it; ``dump_bytes`` of user stack per sample (0 unless dwarf)."""
+    """How perf was asked to record.  ``call_graph``: "fp", "dwarf", "lbr", "none"; of py-spy "python" or
+    "python+native"; ``call_graph_reason`` says why "auto" chose it; ``dump_bytes`` of user stack per sample (0 unless
+    dwarf)."""
 
     event: str = ""
     frequency_hz: int = 0

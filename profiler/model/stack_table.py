@@ -50,6 +50,8 @@ def depth_levels(prefix: Int32Column) -> list[Int32Column]:
         depth[pending] += depth_above
         jump[pending] = next_jump
         pending = pending[next_jump >= 0]
-    order = np.argsort(depth, kind="stable").astype(np.int32)
+    # numpy sorts 16-bit numbers by counting.
+    is_shallow = int(depth.max(initial=0)) < 1 << 16
+    order = np.argsort(depth.astype(np.uint16) if is_shallow else depth, kind="stable").astype(np.int32)
     bounds = np.searchsorted(depth[order], np.arange(int(depth.max(initial=-1)) + 2))
     return [order[a:b] for a, b in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)]

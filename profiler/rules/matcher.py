@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from profiler.model.arrays import BoolColumn
+from profiler.model.arrays import BoolColumn, Int64Column
 from profiler.model.category import OTHER, Places, Rule, RuleMatches, RuleSet
+from profiler.model.rule_pattern import RulePattern
 from profiler.model.symbols import Function, NameSource
 from profiler.rules.loader import NAMES_OF_SUMS, PLACEHOLDER
-from profiler.rules.necessary_words import search_on_demand
-from profiler.rules.presence import presence_test
+from profiler.rules.name_search import NameSearch
 
 _TAKEN = frozenset({OTHER, *NAMES_OF_SUMS, ""})
 
@@ -26,11 +27,8 @@ class _Place(NamedTuple):
     dso: str
 
 
-_MANY_PLACES = 1000
-# What a test gives is true where the function pattern of a rule is in a name.
-PresenceTest = Callable[[str], object]
-# (row of a rule, test or ``None`` for a rule without a function pattern, is it transparent)
-_Candidate = tuple[int, PresenceTest | None, bool]
+# (key, trait key) of a function
+_Names = tuple[str, str]
 
 
 class RuleMatcher:
@@ -45,37 +43,46 @@ class RuleMatcher:
         self._rules = rule_set.rules
         order = sorted(range(len(self._rules)), key=lambda row: (self._rules[row].is_fallback, row))
         self._order = tuple(order)
-        self._is_in: list[PresenceTest | None] = [
-            None if rule.function is None else search_on_demand(rule.function) for rule in self._rules
-        ]
-        self._has_quick_tests = False
+        # Places of the rules in that order: of those without a function pattern, and of the others for each name that was
+        # looked through and in which their pattern is found.
+        self._nameless = tuple(place for place, row in enumerate(order) if self._rules[row].function is None)
+        self._known_names: set[str] = set()
+        self._words: dict[str, tuple[str, ...]] = {}
+        self._found_in: dict[str, list[int]] = {}
         self._category_rows: dict[str, int] = {}
         self._groups: list[str] = []
         self._is_passthrough: list[bool] = []
         self._under_rows: dict[str, int] = {}
-        self._under_tests: list[PresenceTest] = []
+        self._under_patterns: list[RulePattern] = []
         for rule in self._rules:
             if rule.under is not None and rule.under.text not in self._under_rows:
                 self._under_rows[rule.under.text] = len(self._under_rows)
-                self._under_tests.append(search_on_demand(rule.under))
-        self._rules_of_dso: dict[str, tuple[_Candidate, ...]] = {}
-        self._answers: dict[_Place, tuple[tuple[int, int, int], ...]] = {}
-        self._under_answers: dict[tuple[str, str], tuple[bool, ...]] = {}
+                self._under_patterns.append(rule.under)
+        self._under_found: list[set[str]] = [set() for _ in self._under_patterns]
+        self._nameless_of_dso: dict[str, list[int]] = {}
+        self._places_of_dso: dict[str, frozenset[int]] = {}
+        self._categories_of_file: dict[tuple[int, str, str], str | None] = {}
+        self._answers: dict[tuple[str, str, str, str], tuple[tuple[int, int, int], ...]] = {}
 
     def match(
         self, functions: Sequence[Function], files: Sequence[str], dso_names: Sequence[str], places: Places
     ) -> RuleMatches:
         """The rules that match each place, in the order in which they are to be tried (see ``RuleMatches``)."""
-        self._prepare(len(places))
+        names = [_searched_names(function) for function in functions]
+        self._look_through(names)
+        question, first = _questions(names, places)
+        answers = [
+            self._matches(names[function], files[file] if file >= 0 else "", dso_names[dso] if dso >= 0 else "")
+            for function, file, dso in zip(
+                places.function[first].tolist(), places.file[first].tolist(), places.dso[first].tolist(), strict=True
+            )
+        ]
+        counts = np.array([len(answer) for answer in answers], np.int32)
         start = np.zeros(len(places) + 1, np.int32)
-        found: list[tuple[int, int, int]] = []
-        rows = zip(places.function.tolist(), places.file.tolist(), places.dso.tolist(), strict=True)
-        for number, (function_row, file_row, dso_row) in enumerate(rows):
-            function = functions[function_row]
-            file = files[file_row] if file_row >= 0 else ""
-            found += self._matches(function, file, dso_names[dso_row] if dso_row >= 0 else "")
-            start[number + 1] = len(found)
-        columns = np.array(found, np.int32).reshape(len(found), 3)
+        np.cumsum(counts[question], out=start[1:])
+        found = np.array([match for answer in answers for match in answer], np.int32).reshape(-1, 3)
+        shift = (np.cumsum(counts) - counts)[question] - start[:-1]
+        columns = found[np.repeat(shift, counts[question]) + np.arange(int(start[-1]))]
         return RuleMatches(
             start=start,
             rule=columns[:, 0].copy(),
@@ -85,49 +92,71 @@ class RuleMatcher:
             groups=tuple(self._groups),
             is_passthrough=np.array(self._is_passthrough, np.bool_),
             under_patterns=tuple(self._under_rows),
-            under_hits=self._under_hits(functions),
+            under_hits=self._under_hits(names),
         )
 
-    def _prepare(self, place_count: int) -> None:
-        """Makes quick tests of the patterns once there is so much to match that they save more than they cost."""
-        if place_count >= _MANY_PLACES and not self._has_quick_tests:
-            self._has_quick_tests = True
-            patterns = [rule.function for rule in self._rules]
-            self._is_in = [None if pattern is None else presence_test(pattern.text) for pattern in patterns]
-            self._rules_of_dso.clear()
+    def _look_through(self, names: Sequence[_Names]) -> None:
+        """Finds those of the names that are new in which each pattern is found."""
+        distinct = dict.fromkeys(itertools.chain.from_iterable(names))
+        new = [name for name in distinct if name and name not in self._known_names]
+        self._known_names.update(new)
+        search = NameSearch(new, self._words)
+        for place, row in enumerate(self._order):
+            function = self._rules[row].function
+            for name in search.with_pattern(function) if function is not None else ():
+                self._found_in.setdefault(name, []).append(place)
+        for pattern, found in zip(self._under_patterns, self._under_found, strict=True):
+            found.update(search.with_pattern(pattern))
 
-    def _matches(self, function: Function, file: str, dso: str) -> tuple[tuple[int, int, int], ...]:
+    def _matches(self, names: _Names, file: str, dso: str) -> tuple[tuple[int, int, int], ...]:
         """(rule, category, under pattern) of every rule that can take the place."""
-        place = _Place(*_searched_names(function), file, dso)
-        answer = self._answers.get(place)
+        key = (*names, file, dso)
+        answer = self._answers.get(key)
         if answer is None:
-            answer = self._answers[place] = tuple(self._try_rules(place))
+            answer = self._answers[key] = tuple(self._try_rules(_Place(*key)))
         return answer
 
     def _try_rules(self, place: _Place) -> list[tuple[int, int, int]]:
         found = []
-        key, trait_key = place.key, place.trait_key
-        for row, is_in, is_transparent in self._candidates(place.dso):
-            # Most rules fail here, thousands of times; only what is left is worth a call.
-            if is_in is not None and not is_in(key) and (not trait_key or is_transparent or not is_in(trait_key)):
-                continue
+        for row in self._candidates(place):
             rule = self._rules[row]
-            category = _category_of(rule, place)
+            category = self._category_of_file(row, place) if rule.function is None else _category_of(rule, place)
             if category is None:
                 continue
             under = -1 if rule.under is None else self._under_rows[rule.under.text]
-            found.append((row, -1 if is_transparent else self._category_row(category, rule), under))
+            found.append((row, -1 if rule.is_transparent else self._category_row(category, rule), under))
             if under < 0:
                 break
         return found
 
-    def _candidates(self, dso: str) -> tuple[_Candidate, ...]:
-        """The rules whose ``dso`` pattern lets this DSO pass, in the order of trial."""
-        known = self._rules_of_dso.get(dso)
+    def _candidates(self, place: _Place) -> list[int]:
+        """The rules whose ``function`` and ``dso`` patterns let this place pass, in the order of trial."""
+        if place.key not in self._found_in and place.trait_key not in self._found_in:
+            return self._nameless_candidates(place.dso)
+        by_name = {*self._found_in.get(place.key, ()), *self._found_in.get(place.trait_key, ())}
+        return [self._order[at] for at in sorted(self._passing(place.dso).intersection(by_name.union(self._nameless)))]
+
+    def _nameless_candidates(self, dso: str) -> list[int]:
+        known = self._nameless_of_dso.get(dso)
         if known is None:
-            rows = [row for row in self._order if (pattern := self._rules[row].dso) is None or pattern.search(dso)]
-            known = self._rules_of_dso[dso] = tuple((row, self._is_in[row], self._rules[row].is_transparent) for row in rows)
+            passing = self._passing(dso)
+            known = self._nameless_of_dso[dso] = [self._order[at] for at in self._nameless if at in passing]
         return known
+
+    def _passing(self, dso: str) -> frozenset[int]:
+        known = self._places_of_dso.get(dso)
+        if known is None:
+            patterns = [self._rules[row].dso for row in self._order]
+            passing = (at for at, pattern in enumerate(patterns) if pattern is None or pattern.search(dso))
+            known = self._places_of_dso[dso] = frozenset(passing)
+        return known
+
+    def _category_of_file(self, row: int, place: _Place) -> str | None:
+        """``_category_of`` for a rule that looks at no function: the same for all functions of a file."""
+        key = row, place.file, place.dso
+        if key not in self._categories_of_file:
+            self._categories_of_file[key] = _category_of(self._rules[row], place)
+        return self._categories_of_file[key]
 
     def _category_row(self, name: str, rule: Rule) -> int:
         row = self._category_rows.setdefault(name, len(self._category_rows))
@@ -137,23 +166,29 @@ class RuleMatcher:
             self._is_passthrough.append(namesakes[0].is_passthrough)
         return row
 
-    def _under_hits(self, functions: Sequence[Function]) -> BoolColumn:
-        hits = np.zeros((len(self._under_tests), len(functions)), np.bool_)
-        if not self._under_tests:
-            return hits
-        for row, function in enumerate(functions):
-            names = _searched_names(function)
-            answer = self._under_answers.get(names)
-            if answer is None:
-                key, trait_key = names
-                answer = tuple(bool(is_in(key) or (trait_key and is_in(trait_key))) for is_in in self._under_tests)
-                self._under_answers[names] = answer
-            if any(answer):
-                hits[:, row] = answer
+    def _under_hits(self, names: Sequence[_Names]) -> BoolColumn:
+        hits = np.zeros((len(self._under_found), len(names)), np.bool_)
+        for row, found in enumerate(self._under_found):
+            if found:
+                hits[row] = [key in found or trait_key in found for key, trait_key in names]
         return hits
 
 
-def _searched_names(function: Function) -> tuple[str, str]:
+def _questions(names: Sequence[_Names], places: Places) -> tuple[Int64Column, Int64Column]:
+    """(number of each place's question, one place of each question): thousands of addresses without a name are one question."""
+    numbers: dict[_Names, int] = {}
+    name = np.array([numbers.setdefault(pair, len(numbers)) for pair in names], np.int64)[places.function]
+    file, dso = places.file.astype(np.int64) + 1, places.dso.astype(np.int64) + 1
+    keys = (name * (int(file.max(initial=0)) + 1) + file) * (int(dso.max(initial=0)) + 1) + dso
+    _, first, number = np.unique(keys, return_index=True, return_inverse=True)
+    # In the order in which they are met: it numbers the categories.
+    rank = np.argsort(first)
+    place_of = np.empty(len(rank), np.int64)
+    place_of[rank] = np.arange(len(rank))
+    return place_of[number], first[rank]
+
+
+def _searched_names(function: Function) -> _Names:
     """The names that patterns are searched in.  Code without a name has only its DSO's: thousands of addresses in a stripped
     file are one question."""
     if function.name_source is NameSource.UNRESOLVED:

@@ -6,9 +6,8 @@ Compiling all built-in patterns takes longer than everything else that a report 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
-from profiler.model.rule_pattern import RulePattern
 from profiler.rules.presence import NOT_DIVISIBLE
 
 _TOKEN = re.compile(
@@ -24,23 +23,6 @@ _OPTIONAL = ("*", "?", "{")
 _ENTERS_TEXT = re.compile(r"\((\?(P<\w+>|:))?")  # a group that is part of what is found, unlike (?!...
 # Words of one branch: one of them is in every text in which the branch is found.  Empty: nothing is known.
 _Words = tuple[str, ...]
-
-
-def search_on_demand(pattern: RulePattern) -> Callable[[str], object]:
-    """A function whose result is true for the texts in which the pattern is found; compiles it when a text may hold it."""
-    words: tuple[str, ...] | None = None
-
-    def is_present(text: str) -> object:
-        nonlocal words
-        if words is None:
-            # What is in every text says nothing, as an empty word does.
-            words = necessary_words(pattern.alternatives) or ("",)
-        for word in words:
-            if word in text:
-                return pattern.search(text)
-        return None
-
-    return is_present
 
 
 def necessary_words(alternatives: Iterable[str]) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """Selectors: how runs and files are named on the command line.
 
-last              the latest session
+last              the latest session that has runs
 NAME              a variant, in its latest session
 SESSION           a session; SESSION/NAME one variant of it (SESSION may be "last")
 FILE  DIR  GLOB   files: one arm, one run per file (a glob must reach us quoted)
@@ -169,7 +169,10 @@ def _age_rank(session: StoredSession, runs: tuple[StoredRun, ...]) -> tuple[bool
 def _session_named(name: str, store: Store) -> StoredSession | None:
     sessions = store.sessions()
     if name == LAST:
-        return sessions[-1] if sessions else None
+        # One that was killed before its first run says nothing that anybody asks for.
+        with_runs = {run.key.session for run in store.runs()}
+        filled = [session for session in sessions if session.name in with_runs]
+        return (filled or sessions)[-1] if sessions else None
     return next((session for session in sessions if session.name == name), None)
 
 

@@ -109,7 +109,8 @@ class Shape:
 @dataclass(frozen=True, slots=True)
 class Abbreviation:
     """``is_scope``: a function or inlined call with code.  ``is_block``: a part of a function's code, which may hold inlined
-    calls.  ``can_jump``: a type, call site, function or block whose children can be passed over by DW_AT_sibling."""
+    calls.  ``can_jump``: a type, call site, function or block whose children can be passed over by DW_AT_sibling.
+    ``leaf_bytes``: of the attributes of a DIE without children and code, -1 when that varies or it is no such DIE."""
 
     tag: int
     has_children: bool
@@ -117,6 +118,7 @@ class Abbreviation:
     can_jump: bool
     is_call_site: bool
     is_block: bool
+    leaf_bytes: int
     shape: Shape
 
 
@@ -186,7 +188,8 @@ class AbbreviationReader:
         is_call_site = tag in CALL_SITE_TAGS
         is_block = tag in BLOCK_TAGS
         can_jump = has_children and shape.sibling_from_end > 0 and (is_call_site or is_block or tag in STEPPED_OVER_TAGS)
-        return Abbreviation(tag, has_children, is_scope, can_jump, is_call_site, is_block, shape)
+        leaf_bytes = -1 if has_children or is_scope else shape.fixed_size
+        return Abbreviation(tag, has_children, is_scope, can_jump, is_call_site, is_block, leaf_bytes, shape)
 
     def _make_shape(self, encoded: bytes) -> Shape:
         specs, _ = _parse_list(encoded, 0)

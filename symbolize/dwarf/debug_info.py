@@ -8,8 +8,8 @@ import numpy as np
 
 from profiler.model.arrays import Int32Column, Int64Column, UInt64Column, distinct
 from symbolize.dwarf.function_names import FunctionNames
-from symbolize.dwarf.inline_chains import InlineChains
-from symbolize.dwarf.intervals import Intervals
+from symbolize.dwarf.inline_chains import NO_DIE, InlineChains
+from symbolize.dwarf.intervals import NOBODY, Intervals
 from symbolize.dwarf.line_header import LineHeader, read_line_header
 from symbolize.dwarf.line_program import LineTable, run_line_program, run_sequences
 from symbolize.dwarf.line_sequences import LineSequences, find_sequences
@@ -41,13 +41,17 @@ class DebugInfo:
         found = build_unit_map(self._reader)
         return empty_source_map(found.covered, len(self._reader.units), found.left_out)
 
-    def extend(self, known: SourceMap, addresses: UInt64Column) -> SourceMap:
-        """``known`` with answers for the link addresses.
+    def matching(self, known: SourceMap | None) -> SourceMap:
+        """``known``, or an empty map where there is none, or one of other debug information, which has another number of
+        units."""
+        return known if known is not None and len(known.is_outlined) == len(self._reader.units) else self.empty_map()
 
-        A map of other debug information, which has another number of units, is replaced.
-        """
-        if len(known.is_outlined) != len(self._reader.units):
-            known = self.empty_map()
+    def unit_bytes(self) -> Int64Column:
+        """Size of each unit."""
+        return np.array([unit.end - unit.offset for unit in self._reader.units], np.int64)
+
+    def extend(self, known: SourceMap, addresses: UInt64Column) -> SourceMap:
+        """``known``, which matches, with answers for the link addresses."""
         asked = known.unanswered(addresses)
         unit = known.units.lookup(asked)
         for rows in self._batches(distinct(unit).tolist()):
@@ -75,8 +79,9 @@ class DebugInfo:
         if units:
             known = add_outlines(known, [self._outline(row, known.units) for row in units])
         answers = self._answers(known, asked)
-        dies = {die for unit in answers if unit.chains is not None for die in unit.chains.die if die >= 0}
-        return add_answers(known, answers, {die: self._names.name(die) for die in dies})
+        found = [unit.nodes.die for unit in answers if unit.nodes is not None]
+        dies = distinct(np.concatenate(found)).tolist() if found else []
+        return add_answers(known, answers, {die: self._names.name(die) for die in dies if die != NO_DIE})
 
     def _outline(self, row: int, units: Intervals) -> OutlinedUnit:
         outline: UnitOutline | None = None
@@ -117,12 +122,15 @@ class DebugInfo:
         return answers
 
     def _unit_answers(self, known: SourceMap, row: int, addresses: UInt64Column, function: Int32Column) -> UnitAnswers:
-        chains: InlineChains | None = None
+        node, nodes = np.full(len(addresses), NOBODY, np.int32), None
         lines: LineTable | None = None
         is_damaged = False
         header = self._line_header(row)
         try:
             chains = self._chains(known, row, addresses, function)
+            if chains is not None:
+                nodes = chains.nodes()
+                node = np.array([chains.node_of.get(address, NOBODY) for address in addresses.tolist()], np.int32)
         except MALFORMED:
             is_damaged = True
         try:
@@ -131,7 +139,7 @@ class DebugInfo:
             is_damaged = True
         # The program itself may define more files than its header.
         file_names = lines.file_names if lines is not None else header.file_names if header is not None else ()
-        return UnitAnswers(addresses, chains, lines, file_names, is_damaged)
+        return UnitAnswers(addresses, node, nodes, lines, file_names, is_damaged)
 
     def _chains(self, known: SourceMap, row: int, addresses: UInt64Column, function: Int32Column) -> InlineChains | None:
         # With overlapping units, the function may be described by another unit than the one that covers the address.
@@ -150,21 +158,17 @@ class DebugInfo:
             return None
         start = sequences.address[own]
         place = np.searchsorted(start, addresses, side="right") - 1
-        spans: list[tuple[int, int, int]] = []
-        for first, last, limit in _hit_sequences(start, place, addresses):
-            chosen = own[first : last + 1]
-            spans += [(int(sequences.begin[each]), int(sequences.end[each]), limit) for each in chosen.tolist()]
-        if not any(begin == WHOLE_PROGRAM for begin, _, _ in spans):
+        hit = own[_hit_sequences(start, place)]
+        spans = list(zip(sequences.begin[hit].tolist(), sequences.end[hit].tolist(), strict=True))
+        if not any(begin == WHOLE_PROGRAM for begin, _ in spans):
             try:
-                return run_sequences(header, self._sections, spans)
+                return run_sequences(header, self._sections, spans, addresses)
             except MALFORMED:
                 pass  # the program is not cut where it seemed to be: run it as a whole
         return run_line_program(header, self._sections)
 
 
-def _hit_sequences(start: UInt64Column, place: Int64Column, addresses: UInt64Column) -> Iterable[tuple[int, int, int]]:
-    """(first, last, highest address asked) of the sequences that begin at one address; those of empty functions share it with
-    the next one."""
-    for last in distinct(place[place >= 0]).tolist():
-        first = int(np.searchsorted(start, start[last], side="left"))
-        yield first, last, int(addresses[place == last][-1])
+def _hit_sequences(start: UInt64Column, place: Int64Column) -> Int64Column:
+    """Rows of the sequences that begin at one address with those of ``place``; the ones of empty functions share it with the
+    next one."""
+    return np.flatnonzero(np.isin(start, start[distinct(place[place >= 0])]))

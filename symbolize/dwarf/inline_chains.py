@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from symbolize.dwarf.abbreviations import Abbreviation
-from symbolize.dwarf.attributes import Row
-from symbolize.dwarf.constants import DW_AT_abstract_origin, DW_TAG_inlined_subroutine, DW_TAG_subprogram
+import numpy as np
+
+from profiler.model.arrays import Int32Column, Int64Column, UInt64Column, distinct
+from symbolize.dwarf.abbreviations import SCOPE_ATTRIBUTES
+from symbolize.dwarf.call_cover import CallCover
+from symbolize.dwarf.constants import (
+    DW_AT_abstract_origin,
+    DW_AT_call_column,
+    DW_AT_call_file,
+    DW_AT_call_line,
+    DW_TAG_inlined_subroutine,
+    DW_TAG_subprogram,
+)
+from symbolize.dwarf.die_values import scope_values
 from symbolize.dwarf.leb128 import read_unsigned
-from symbolize.dwarf.ranges import RangeReader, scope_ranges
 from symbolize.dwarf.unit_outline import sibling
 from symbolize.dwarf.unit_reader import OpenUnit
 
@@ -17,23 +27,61 @@ NO_NODE = -1
 NO_DIE = -1
 NO_NUMBER = 0
 LARGEST_NUMBER = 0x7FFFFFFF
+LARGEST_OFFSET = 1 << 48
+ORIGIN, CALL_FILE, CALL_LINE, CALL_COLUMN = (
+    SCOPE_ATTRIBUTES.index(each) for each in (DW_AT_abstract_origin, DW_AT_call_file, DW_AT_call_line, DW_AT_call_column)
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ChainNodes:
+    """Functions, and calls inlined into them.  ``parent``: the node that a call was inlined into, a smaller row; -1 = a
+    function.  ``die``: number of the DIE that names the function, -1 = none.  ``call_file`` (number in the unit's line
+    program), ``call_line``, ``call_column``: the place of the call, in the parent's function; 0 = unknown."""
+
+    parent: Int32Column
+    die: Int64Column
+    call_file: Int32Column
+    call_line: Int32Column
+    call_column: Int32Column
 
 
 class InlineChains:
-    """Nodes of one unit for the addresses asked so far: functions, and calls inlined into them.  Equal length lists:
-
-    ``parent``: the node that a call was inlined into, a smaller number; -1 = a function.  ``die``: offset in .debug_info of the
-    DIE that names the function, -1 = none.  ``call``: (file number of the unit's line program, line, column) of the call, which
-    is a place in the parent's function; 0 = unknown.  ``node_of``: the innermost node of each address.
-    """
+    """Nodes of one unit for the addresses asked so far.  ``node_of``: the innermost node of each address."""
 
     def __init__(self, unit: OpenUnit) -> None:
-        self.parent: list[int] = []
-        self.die: list[int] = []
-        self.call: list[tuple[int, int, int]] = []
         self.node_of: dict[int, int] = {}
         self._unit = unit
-        self._ranges = RangeReader(unit.root)
+        self._cover = CallCover(unit)
+        self._parent: list[int] = []
+        # Of each node: position of its DIE, abbreviation and position of the attributes.
+        self._die: list[int] = []
+        self._code: list[int] = []
+        self._attributes: list[int] = []
+
+    def nodes(self) -> ChainNodes:
+        """Raises one of MALFORMED when a call's attributes are outside of the unit."""
+        parent, code = np.array(self._parent, np.int32), np.array(self._code, np.int64)
+        is_call = parent >= 0
+        values = np.zeros((len(parent), len(SCOPE_ATTRIBUTES)), np.uint64)
+        values[is_call] = scope_values(self._unit, code[is_call], np.array(self._attributes, np.int64)[is_call])
+        die = np.array(self._die, np.int64) + self._unit.root.header.offset
+        for each in distinct(code[is_call]).tolist():
+            rows = np.flatnonzero((code == each) & is_call)
+            die[rows] = self._origins(each, die[rows], values[rows, ORIGIN])
+        file, line, column = (_known(values[:, at]) for at in (CALL_FILE, CALL_LINE, CALL_COLUMN))
+        return ChainNodes(parent, die, file, line, column)
+
+    def _origins(self, code: int, die: Int64Column, origin: UInt64Column) -> Int64Column:
+        """What calls refer to, themselves where they do not; NO_DIE for references to types, and such that no file can hold."""
+        forms = self._unit.abbreviations[code].shape.forms
+        if DW_AT_abstract_origin not in forms:
+            return die
+        try:
+            first = self._unit.root.reference(forms[DW_AT_abstract_origin], 0)
+        except ValueError:
+            return np.full(len(die), NO_DIE, np.int64)
+        return np.where(origin < LARGEST_OFFSET, origin.astype(np.int64) + first, NO_DIE)
 
     def add_function(self, die: int, addresses: Sequence[int]) -> None:
         """Looks into the function at offset ``die`` of .debug_info, which covers ``addresses`` (ascending).
@@ -43,9 +91,11 @@ class InlineChains:
         """
         unit = self._unit
         data, abbreviations, end = unit.data, unit.abbreviations, len(unit.data)
-        entry, position = unit.entry(die - unit.root.header.offset)
-        position = entry.shape.skip(data, position)
-        node = self._add_node(die, NO_NODE, (NO_NUMBER, NO_NUMBER, NO_NUMBER), addresses)
+        position = die - unit.root.header.offset
+        code, attributes = read_unsigned(data, position)
+        node = self._add_node(NO_NODE, position, code, attributes, addresses)
+        entry = abbreviations[code]
+        position = entry.shape.skip(data, attributes)
         around: list[tuple[int, Sequence[int]]] = [(NO_NODE, ())] if entry.has_children else []
         hits = addresses
         while around and position < end:
@@ -58,16 +108,19 @@ class InlineChains:
                 node, hits = around.pop()
                 continue
             entry = abbreviations[code]
+            leaf_bytes = entry.leaf_bytes
+            if leaf_bytes >= 0:
+                position += leaf_bytes
+                continue
             inner, inner_hits = node, hits
             if hits and entry.is_scope and entry.tag == DW_TAG_inlined_subroutine:
-                row, position = entry.shape.scope_reader(data, position)
-                inner_hits = self._covered(entry, row, hits)
+                inner_hits = self._cover.covered(code, position, hits)
                 if inner_hits:
-                    inner = self._add_call(entry, row, start, node, inner_hits)
-            else:
-                position = entry.shape.skip(data, position)
-                if entry.tag == DW_TAG_subprogram:
-                    inner_hits = ()
+                    inner = self._add_node(node, start, code, position, inner_hits)
+            elif entry.tag == DW_TAG_subprogram:
+                inner_hits = ()
+            size = entry.shape.fixed_size
+            position = position + size if size >= 0 else entry.shape.skip(data, position)
             if entry.has_children:
                 if entry.can_jump and not (inner_hits and entry.is_block):
                     target = sibling(data, position, entry.shape.sibling_from_end)
@@ -77,35 +130,16 @@ class InlineChains:
                 around.append((node, hits))
                 node, hits = inner, inner_hits
 
-    def _covered(self, entry: Abbreviation, row: Row, addresses: Sequence[int]) -> Sequence[int]:
-        """Those of ``addresses`` that the DIE covers; both ascending."""
-        found: list[int] = []
-        first, last = addresses[0], addresses[-1]
-        for low, high in scope_ranges(self._unit.root, self._ranges, entry.shape.forms, row):
-            if low <= last and first < high:
-                found += addresses[bisect_left(addresses, low) : bisect_left(addresses, high)]
-        return found if len(found) < 2 else sorted(set(found))
-
-    def _add_call(self, entry: Abbreviation, row: Row, start: int, parent: int, addresses: Sequence[int]) -> int:
-        root = self._unit.root
-        _, _, _, origin, file, line, column = row
-        die = root.header.offset + start
-        if DW_AT_abstract_origin in entry.shape.forms:
-            try:
-                die = root.reference(entry.shape.forms[DW_AT_abstract_origin], origin)
-            except ValueError:
-                die = NO_DIE
-        return self._add_node(die, parent, (_number(file), _number(line), _number(column)), addresses)
-
-    def _add_node(self, die: int, parent: int, call: tuple[int, int, int], addresses: Sequence[int]) -> int:
-        node = len(self.parent)
-        self.parent.append(parent)
-        self.die.append(die)
-        self.call.append(call)
+    def _add_node(self, parent: int, die: int, code: int, attributes: int, addresses: Sequence[int]) -> int:
+        node = len(self._parent)
+        self._parent.append(parent)
+        self._die.append(die)
+        self._code.append(code)
+        self._attributes.append(attributes)
         for address in addresses:
             self.node_of[address] = node
         return node
 
 
-def _number(value: int) -> int:
-    return value if 0 <= value <= LARGEST_NUMBER else NO_NUMBER
+def _known(numbers: UInt64Column) -> Int32Column:
+    return np.where(numbers <= LARGEST_NUMBER, numbers, NO_NUMBER).astype(np.int32)

@@ -19,8 +19,6 @@ from symbolize.dwarf.leb128 import read_unsigned
 from symbolize.dwarf.unit_root import UnitRoot
 from symbolize.dwarf.units import FORMAT_64_BIT, NO_FORMS
 
-OPCODES = 256
-
 
 @dataclass(frozen=True, slots=True)
 class LineHeader:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
-from profiler.model.arrays import Int32Column, Int64Column, UInt64Column
+from profiler.model.arrays import Int32Column, Int64Column, UInt8Column, UInt64Column, distinct
 from symbolize.dwarf.constants import (
     DW_LNE_define_file,
     DW_LNE_end_sequence,
@@ -18,19 +17,25 @@ from symbolize.dwarf.constants import (
     DW_LNS_const_add_pc,
     DW_LNS_copy,
     DW_LNS_fixed_advance_pc,
-    DW_LNS_negate_stmt,
     DW_LNS_set_column,
     DW_LNS_set_file,
 )
-from symbolize.dwarf.leb128 import read_signed, read_unsigned, skip_number
-from symbolize.dwarf.line_header import OPCODES, LineHeader, defined_file
+from symbolize.dwarf.line_header import LineHeader, defined_file
+from symbolize.dwarf.line_opcodes import (
+    EXTENDED,
+    OPCODES,
+    ExtendedOpcodes,
+    LineOpcodes,
+    eight_bytes,
+    extended_opcodes,
+    find_opcodes,
+)
 from symbolize.dwarf.sections import DwarfSections, in_text
 
 NO_FILE = -1
 LARGEST_NUMBER = 0x7FFFFFFF
 UNKNOWN_FILE = 0x7FFFFFFFFFFFFFFF
-NO_ADDRESS_LIMIT = 1 << 200
-REGISTER_MASK = 0xFFFFFFFFFFFFFFFF
+ADDRESS_BYTES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,139 +50,157 @@ class LineTable:
     file_names: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class _Rows:
+    """Rows as the program emits them.  ``opcode``: row of the opcode that does; ``address``; ``start``: row of the first opcode
+    of its sequence; ``ends``: number of rows at the end of each sequence."""
+
+    opcode: Int64Column
+    address: UInt64Column
+    start: Int64Column
+    ends: Int64Column
+
+
 def run_line_program(header: LineHeader, sections: DwarfSections) -> LineTable:
     """All sequences of code that is in the file.  Raises one of MALFORMED when the program is damaged."""
-    defined: list[str] = []
-    rows, ends = _run(header, header.program_start, len(header.data), NO_ADDRESS_LIMIT, defined)
-    return _sorted_table(rows, ends, (*header.file_names, *defined), sections)
+    opcodes = find_opcodes(header.data[header.program_start :], header.opcode_base, header.operand_counts)
+    extended = extended_opcodes(opcodes)
+    defined = extended.operand[extended.code == DW_LNE_define_file] + header.program_start
+    names = [defined_file(header, position) for position in defined.tolist()]
+    return _table(header, opcodes, extended, (*header.file_names, *names), sections)
 
 
-def run_sequences(header: LineHeader, sections: DwarfSections, spans: Sequence[tuple[int, int, int]]) -> LineTable:
-    """Parts of the program: (position of a sequence, position behind it, the last address that is asked for in it).
+def run_sequences(
+    header: LineHeader, sections: DwarfSections, spans: Sequence[tuple[int, int]], asked: UInt64Column
+) -> LineTable:
+    """Parts of the program: (position of a sequence, position behind it).  Rows that hold for no address of ``asked`` are left
+    out: each of the others holds for those of them up to the next one's.
 
     ValueError when a sequence does not end where it should, or uses files that the program itself defines.
     """
-    rows: list[int] = []
-    ends: list[int] = []
-    defined: list[str] = []
-    for begin, end, last_address in spans:
-        more_rows, more_ends = _run(header, begin, end, last_address, defined)
-        if len(more_ends) != 1 or 4 * more_ends[0] != len(more_rows):
-            raise ValueError("line sequence without its end")
-        rows += more_rows
-        ends.append(len(rows) // 4)
-    table = _sorted_table(rows, ends, header.file_names, sections)
-    if defined or np.any((table.file == NO_FILE) & (table.line > 0)):
+    program = b"".join(header.data[begin:end] for begin, end in spans)
+    opcodes = find_opcodes(program, header.opcode_base, header.operand_counts)
+    extended = extended_opcodes(opcodes)
+    ends = extended.row[extended.code == DW_LNE_end_sequence] + 1
+    expected = np.cumsum([end - begin for begin, end in spans])
+    if not np.array_equal(np.append(opcodes.position, len(program))[ends], expected):
+        raise ValueError("line sequence without its end")
+    table = _table(header, opcodes, extended, header.file_names, sections, asked)
+    if np.any(extended.code == DW_LNE_define_file) or np.any((table.file == NO_FILE) & (table.line > 0)):
         raise ValueError("files defined inside the line program")
     return table
 
 
-def _run(header: LineHeader, position: int, end: int, last_address: int, defined: list[str]) -> tuple[list[int], list[int]]:
-    """The state machine, with op_index 0: (address, file, line, column of all rows one behind the other, number of rows at the
-    end of each sequence).  A row beyond ``last_address`` ends the run and counts as the end of its sequence.  Files that
-    the program defines are added to ``defined``."""
-    data = header.data
-    base = header.opcode_base
-    advance, step = _special_opcodes(base, header.line_base, header.line_range, header.minimum_instruction_length)
-    rows: list[int] = []
-    ends: list[int] = []
-    add_row = rows.extend
-    address, file, line, column = 0, 1, 1, 0
-    while position < end:
-        code = data[position]
-        position += 1
-        if code >= base:
-            address += advance[code]
-            line += step[code]
-            add_row((address, file, line, column))
-            if address > last_address:
-                ends.append(len(rows) // 4)
-                break
-        elif code == DW_LNS_advance_line:
-            delta = data[position]
-            position += 1
-            if delta >= 0x80:
-                delta, position = read_signed(data, position - 1)
-            elif delta >= 0x40:
-                delta -= 0x80
-            line += delta
-        elif code == DW_LNS_set_column:
-            column = data[position]
-            position += 1
-            if column >= 0x80:
-                column, position = read_unsigned(data, position - 1)
-        elif code == DW_LNS_set_file:
-            file = data[position]
-            position += 1
-            if file >= 0x80:
-                file, position = read_unsigned(data, position - 1)
-        elif code == DW_LNS_copy:
-            add_row((address, file, line, column))
-        elif code == 0:
-            address, position, is_end = _extended(header, position, address, defined)
-            if is_end:
-                add_row((address, UNKNOWN_FILE, 0, 0))
-                ends.append(len(rows) // 4)
-                address, file, line, column = 0, 1, 1, 0
-        elif code != DW_LNS_negate_stmt:
-            address, position = _rare(header, code, position, address + (advance[255] if code == DW_LNS_const_add_pc else 0))
-    return rows, ends
+def _rows(header: LineHeader, opcodes: LineOpcodes, extended: ExtendedOpcodes) -> _Rows:
+    """Rows without what follows the last end of a sequence, which has no upper bound."""
+    code, base = opcodes.code, header.opcode_base
+    ends = extended.row[extended.code == DW_LNE_end_sequence]
+    is_row = code >= base
+    is_row[_standard(header, code, DW_LNS_copy)] = True
+    is_row[ends] = True
+    opcode = np.flatnonzero(is_row[: ends[-1] + 1 if len(ends) else 0])
+    row_ends = np.searchsorted(opcode, ends) + 1
+    start = np.repeat(np.concatenate([[0], ends + 1])[:-1], np.diff(row_ends, prepend=0))
+    return _Rows(opcode, _addresses(header, opcodes, extended, opcode, start), start, row_ends)
 
 
-@lru_cache(maxsize=16)
-def _special_opcodes(base: int, line_base: int, line_range: int, factor: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """(address advance, line advance) by opcode."""
-    advance = tuple((code - base) // line_range * factor if code >= base else 0 for code in range(OPCODES))
-    return advance, tuple(line_base + (code - base) % line_range for code in range(OPCODES))
+def _addresses(
+    header: LineHeader, opcodes: LineOpcodes, extended: ExtendedOpcodes, rows: Int64Column, start: Int64Column
+) -> UInt64Column:
+    """What advances the address is summed up; what sets it counts from there on.  Modulo 2**64: the address of discarded code,
+    -1 or -2, overflows."""
+    code = opcodes.code
+    advance = _address_advances(header)[code]
+    given = _standard(header, code, DW_LNS_advance_pc)
+    advance[given] = opcodes.unsigned(given) * np.uint64(header.minimum_instruction_length)
+    given = _standard(header, code, DW_LNS_fixed_advance_pc)
+    advance[given] = opcodes.two_bytes(given)
+    sums = np.cumsum(advance)
+    is_set = (extended.code == DW_LNE_set_address) & (extended.size == ADDRESS_BYTES)
+    sets = extended.row[is_set]
+    initial = np.uint64(0) - np.concatenate([np.zeros(1, np.uint64), sums])[start]
+    return sums[rows] + _last_set(rows, start, sets, eight_bytes(opcodes, extended.operand[is_set]) - sums[sets], initial)
 
 
-def _extended(header: LineHeader, position: int, address: int, defined: list[str]) -> tuple[int, int, bool]:
-    """(address, position, whether the sequence ends here) after an extended opcode, whose size is at ``position``."""
-    data = header.data
-    size, position = read_unsigned(data, position)
-    opcode = data[position] if size else 0
-    if opcode == DW_LNE_set_address and size == 9:
-        address = int.from_bytes(data[position + 1 : position + 9], "little")
-    elif opcode == DW_LNE_define_file:
-        defined.append(defined_file(header, position + 1))
-    return address, position + size, opcode == DW_LNE_end_sequence
+def _lines(header: LineHeader, opcodes: LineOpcodes, rows: Int64Column, start: Int64Column) -> UInt64Column:
+    step = _line_advances(header.opcode_base, header.line_base, header.line_range)[opcodes.code]
+    given = _standard(header, opcodes.code, DW_LNS_advance_line)
+    step[given] = opcodes.signed(given)
+    sums = np.concatenate([[0], np.cumsum(step)])
+    lines: UInt64Column = (sums[rows + 1] - sums[start] + 1).view(np.uint64)
+    return lines
 
 
-def _rare(header: LineHeader, code: int, position: int, address: int) -> tuple[int, int]:
-    """(address, position) after one of the other standard opcodes; unknown ones are skipped by their operand count."""
-    data = header.data
-    if code == DW_LNS_advance_pc:
-        delta, position = read_unsigned(data, position)
-        return address + delta * header.minimum_instruction_length, position
-    if code == DW_LNS_fixed_advance_pc:
-        return address + (data[position] | data[position + 1] << 8), position + 2
-    for _ in range(header.operand_counts[code]):
-        position = skip_number(data, position)
-    return address, position
+def _numbers_set(
+    header: LineHeader, opcodes: LineOpcodes, rows: Int64Column, start: Int64Column, opcode: int, initial: int
+) -> UInt64Column:
+    """The register that ``opcode`` sets, ``initial`` at the start of a sequence."""
+    sets = _standard(header, opcodes.code, opcode)
+    return _last_set(rows, start, sets, opcodes.unsigned(sets), np.full(len(rows), initial, np.uint64))
 
 
-def _sorted_table(rows: list[int], ends: list[int], file_names: tuple[str, ...], sections: DwarfSections) -> LineTable:
-    count = ends[-1] if ends else 0  # rows behind the last end of a sequence have no upper bound
-    table = _unsigned(rows[: 4 * count]).reshape(-1, 4)
-    table = table[_chosen_rows(table[:, 0], np.array(ends, np.int64), sections)]
-    repeats = np.all(table[1:, 1:] == table[:-1, 1:], axis=1)
-    table = table[np.concatenate([np.ones(min(len(table), 1), np.bool_), ~repeats])]
-    address, file, line, column = np.ascontiguousarray(table.T)
+def _last_set(
+    rows: Int64Column, start: Int64Column, sets: Int64Column, values: UInt64Column, initial: UInt64Column
+) -> UInt64Column:
+    """Value of the last of the opcodes ``sets`` up to each of ``rows``; ``initial`` where its sequence, from ``start`` on, has
+    none."""
+    if not len(sets):
+        return initial
+    last = np.searchsorted(sets, rows, side="right") - 1
+    found: UInt64Column = np.where((last >= 0) & (sets[last] >= start), values[last], initial)
+    return found
+
+
+def _standard(header: LineHeader, code: UInt8Column, wanted: int) -> Int64Column:
+    """Rows of a standard opcode; in a program with few of them its number may be that of a special one."""
+    return np.flatnonzero(code == wanted) if wanted < header.opcode_base else np.zeros(0, np.int64)
+
+
+def _address_advances(header: LineHeader) -> UInt64Column:
+    """By opcode, of the special ones and DW_LNS_const_add_pc."""
+    number = np.maximum(np.arange(OPCODES) - header.opcode_base, 0)
+    advance = number // header.line_range * header.minimum_instruction_length
+    if header.opcode_base > DW_LNS_const_add_pc:
+        advance[DW_LNS_const_add_pc] = advance[OPCODES - 1]
+    return advance.astype(np.uint64)
+
+
+def _line_advances(base: int, line_base: int, line_range: int) -> Int64Column:
+    """By opcode, of the special ones."""
+    number = np.arange(OPCODES) - base
+    return np.where(number >= 0, line_base + number % line_range, 0)
+
+
+def _table(
+    header: LineHeader,
+    opcodes: LineOpcodes,
+    extended: ExtendedOpcodes,
+    file_names: tuple[str, ...],
+    sections: DwarfSections,
+    asked: UInt64Column | None = None,
+) -> LineTable:
+    """The state machine, with op_index 0, run for all opcodes at once."""
+    every = _rows(header, opcodes, extended)
+    chosen = _chosen_rows(every.address, every.ends, sections)
+    if asked is not None:
+        held = np.searchsorted(every.address[chosen], asked, side="right") - 1
+        chosen = chosen[distinct(held[held >= 0])]
+    address, rows, start = every.address[chosen], every.opcode[chosen], every.start[chosen]
+    file = _numbers_set(header, opcodes, rows, start, DW_LNS_set_file, 1)
+    line = _lines(header, opcodes, rows, start)
+    column = _numbers_set(header, opcodes, rows, start, DW_LNS_set_column, 0)
+    at_end = opcodes.code[rows] == EXTENDED
+    file[at_end], line[at_end], column[at_end] = UNKNOWN_FILE, 0, 0
+    is_new = np.ones(len(address), np.bool_)
+    is_new[1:] = (file[1:] != file[:-1]) | (line[1:] != line[:-1]) | (column[1:] != column[:-1])
+    file, line, column = file[is_new], line[is_new], column[is_new]
     return LineTable(
-        address=address,
+        address=address[is_new],
         file=np.where(file < len(file_names), file.astype(np.int64), NO_FILE).astype(np.int32),
         line=np.where(line <= LARGEST_NUMBER, line, 0).astype(np.int32),
         column=np.where(column <= LARGEST_NUMBER, column, 0).astype(np.int32),
         file_names=file_names,
     )
-
-
-def _unsigned(numbers: list[int]) -> UInt64Column:
-    """Registers are 64 bits wide: the address of discarded code, -1 or -2, overflows when it is advanced."""
-    try:
-        return np.array(numbers, np.uint64)
-    except OverflowError:
-        return np.array([number & REGISTER_MASK for number in numbers], np.uint64)
 
 
 def _chosen_rows(address: UInt64Column, ends: Int64Column, sections: DwarfSections) -> Int64Column:

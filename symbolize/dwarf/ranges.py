@@ -33,6 +33,7 @@ Range = tuple[int, int]
 ADDRESS_MASK = 0xFFFFFFFFFFFFFFFF
 LIST_CHUNK_BYTES = 4096
 FIRST_PAIRS_BYTES = 256
+READ_ADDRESS = struct.Struct("<Q").unpack_from
 ARANGES_HEADER = struct.Struct("<IHIBB")
 
 
@@ -115,8 +116,11 @@ class RangeReader:
                 found.append((low + base & ADDRESS_MASK, high + base & ADDRESS_MASK))
             elif kind == DW_RLE_end_of_list:
                 return found
-            elif kind in (DW_RLE_base_address, DW_RLE_base_addressx):
-                base, position = self._start(data, position, kind == DW_RLE_base_addressx)
+            elif kind == DW_RLE_base_address:
+                (base,) = READ_ADDRESS(data, position)
+                position += 8
+            elif kind == DW_RLE_base_addressx:
+                base, position = self._start(data, position, True)
             else:
                 entry, position = self._absolute_entry(data, position, kind)
                 found.append(entry)
@@ -136,7 +140,7 @@ class RangeReader:
         if is_index:
             index, position = read_unsigned(data, position)
             return self._root.indexed_address(index), position
-        return int(struct.unpack_from("<Q", data, position)[0]), position + 8
+        return int(READ_ADDRESS(data, position)[0]), position + 8
 
 
 def die_ranges(root: UnitRoot, ranges: RangeReader) -> list[Range]:

@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profiler.model.arrays import Int32Column, Int64Column, UInt64Column
-from symbolize.dwarf.abbreviations import SCOPE_ATTRIBUTES, Abbreviation
-from symbolize.dwarf.attributes import Row
+from symbolize.dwarf.abbreviations import Abbreviation
 from symbolize.dwarf.constants import INDEXED_ADDRESS_FORMS, DW_AT_high_pc, DW_AT_low_pc, DW_AT_ranges, DW_FORM_addr
 from symbolize.dwarf.intervals import Intervals, paint
 from symbolize.dwarf.ranges import Range, RangeReader
@@ -28,11 +27,6 @@ class ScopeRows:
     def has_form(self, attribute: int, forms: frozenset[int]) -> npt.NDArray[np.bool_]:
         """Whether each DIE has ``attribute`` in one of ``forms``."""
         return np.array([entry.shape.forms.get(attribute, 0) in forms for entry in self.entries], np.bool_)[self.entry]
-
-
-def make_scope_rows(rows: list[Row], entry: list[int], entries: list[Abbreviation]) -> ScopeRows:
-    """OverflowError when a value has more than 64 bits."""
-    return ScopeRows(np.array(rows, np.uint64).reshape(-1, len(SCOPE_ATTRIBUTES)), np.array(entry, np.int64), entries)
 
 
 def innermost(root: UnitRoot, rows: ScopeRows) -> Intervals:

@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from profiler.model.arrays import BoolColumn, Int32Column, Int64Column, UInt64Column
+from profiler.model.arrays import BoolColumn, Int32Column, Int64Column, UInt64Column, distinct
 from profiler.model.symbols import NameSource
 from symbolize.dwarf.function_names import DieName
-from symbolize.dwarf.inline_chains import InlineChains
+from symbolize.dwarf.inline_chains import NO_DIE, ChainNodes
 from symbolize.dwarf.intervals import NOBODY, Intervals
 from symbolize.dwarf.line_program import NO_FILE, LineTable
 from symbolize.dwarf.line_sequences import LineSequences
@@ -40,10 +40,12 @@ class OutlinedUnit:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class UnitAnswers:
-    """Answers of one unit for ``addresses``, ascending.  ``lines`` holds at least the rows around them."""
+    """Answers of one unit for ``addresses``, ascending.  ``node``: the innermost row of ``nodes``, -1 = none.  ``lines`` holds
+    at least the rows around them."""
 
     addresses: UInt64Column
-    chains: InlineChains | None
+    node: Int32Column
+    nodes: ChainNodes | None
     lines: LineTable | None
     file_names: tuple[str, ...]
     is_damaged: bool
@@ -80,17 +82,15 @@ def add_outlines(known: SourceMap, outlined: Sequence[OutlinedUnit]) -> SourceMa
 def add_answers(known: SourceMap, units: Sequence[UnitAnswers], names: Mapping[int, DieName]) -> SourceMap:
     """``known`` with the answers of ``units``, whose functions are named by their DIE in ``names``."""
     tables = _Tables(known)
+    name_rows = {die: tables.name(name) for die, name in names.items()} | {NO_DIE: NAMELESS}
     answers, nodes = [known.answers], [known.nodes]
     node_count = len(known.nodes.parent)
     for unit in units:
         files = tables.files(unit.file_names, _used_files(unit))
-        node = np.full(len(unit.addresses), NOBODY, np.int32)
-        if unit.chains is not None:
-            found = unit.chains.node_of
-            node = np.array([found.get(address, NOBODY) for address in unit.addresses.tolist()], np.int32)
-            node[node >= 0] += node_count
-            nodes.append(_unit_nodes(unit.chains, files, node_count, tables, names))
-            node_count += len(unit.chains.parent)
+        node = _moved(unit.node, node_count)
+        if unit.nodes is not None:
+            nodes.append(_unit_nodes(unit.nodes, files, node_count, name_rows))
+            node_count += len(unit.nodes.parent)
         answers.append(AnswerTable(unit.addresses, node, *_places(unit, files)))
     merged = _concatenated(answers)
     return replace(
@@ -103,16 +103,54 @@ def add_answers(known: SourceMap, units: Sequence[UnitAnswers], names: Mapping[i
     )
 
 
+def add_map(known: SourceMap, part: SourceMap) -> SourceMap:
+    """``known`` with all that ``part`` knows of other units of the same file."""
+    tables = _Tables(known)
+    # The last element stands for "none", so that index -1 finds it.
+    strings = np.array([*[tables.string(text) for text in part.strings.all_texts()], -1], np.int32)
+    columns = (strings[part.names.name], strings[part.names.linkage_name], part.names.source)
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    names = np.array([*[tables.name_row(row) for row in rows], NAMELESS], np.int32)
+    function_count, node_count = len(known.functions.die), len(known.nodes.parent)
+    more_nodes = replace(
+        part.nodes,
+        parent=_moved(part.nodes.parent, node_count),
+        name=names[part.nodes.name],
+        call_file=strings[part.nodes.call_file],
+    )
+    more_answers = replace(part.answers, node=_moved(part.answers.node, node_count), file=strings[part.answers.file])
+    sequences = _concatenated([known.sequences, part.sequences])
+    answers = _concatenated([known.answers, more_answers])
+    return replace(
+        known,
+        is_outlined=known.is_outlined | part.is_outlined,
+        covered=_merged_intervals([known.covered, _shifted(part.covered, function_count)]),
+        functions=_concatenated([known.functions, part.functions]),
+        sequences=_taken(sequences, np.argsort(sequences.address, kind="stable")),
+        answers=_taken(answers, np.argsort(answers.address, kind="stable")),
+        nodes=_concatenated([known.nodes, more_nodes]),
+        names=tables.names(),
+        strings=make_pool(tables.strings),
+        left_out=known.left_out + part.left_out,
+        skeletons=known.skeletons + part.skeletons,
+    )
+
+
+def _moved(rows: Int32Column, count: int) -> Int32Column:
+    """Rows that come behind ``count`` others; -1 stays."""
+    return np.where(rows >= 0, rows + np.int32(count), rows)
+
+
 class _Tables:
     """Strings and names of a map, each held once, while the map grows."""
 
     def __init__(self, known: SourceMap) -> None:
         pool, table = known.strings, known.names
-        self.strings = {pool.text(row): row for row in range(len(pool))}
+        self.strings = {text: row for row, text in enumerate(pool.all_texts())}
         rows = zip(table.name.tolist(), table.linkage_name.tolist(), table.source.tolist(), strict=True)
         self._names: dict[tuple[int, int, int], int] = {row: index for index, row in enumerate(rows)}
 
-    def _string(self, text: str) -> int:
+    def string(self, text: str) -> int:
         return self.strings.setdefault(text, len(self.strings))
 
     def files(self, names: Sequence[str], used: Iterable[int]) -> Int32Column:
@@ -120,41 +158,43 @@ class _Tables:
         finds it."""
         rows = np.full(len(names) + 1, NO_FILE, np.int32)
         for number in used:
-            rows[number] = self._string(names[number])
+            rows[number] = self.string(names[number])
         return rows
 
     def name(self, name: DieName) -> int:
         if name.source == NameSource.UNRESOLVED:
             return NAMELESS
-        linkage_row = self._string(name.linkage_name) if name.linkage_name else -1
-        return self._names.setdefault((self._string(name.name), linkage_row, int(name.source)), len(self._names))
+        linkage_row = self.string(name.linkage_name) if name.linkage_name else -1
+        return self.name_row((self.string(name.name), linkage_row, int(name.source)))
+
+    def name_row(self, name: tuple[int, int, int]) -> int:
+        """(string row of the name, of the linkage name or -1, source)."""
+        return self._names.setdefault(name, len(self._names))
 
     def names(self) -> NameTable:
         columns = np.array(list(self._names), np.int32).reshape(-1, 3)
         return NameTable(columns[:, 0].copy(), columns[:, 1].copy(), columns[:, 2].astype(np.uint8))
 
 
-def _unit_nodes(
-    chains: InlineChains, files: Int32Column, first_node: int, tables: _Tables, names: Mapping[int, DieName]
-) -> NodeTable:
-    parent = np.array(chains.parent, np.int32)
-    file, line, column = np.array(chains.call, np.int32).reshape(-1, 3).T.copy()
+def _unit_nodes(nodes: ChainNodes, files: Int32Column, first_node: int, name_rows: Mapping[int, int]) -> NodeTable:
+    file, line = nodes.call_file, nodes.call_line
     return NodeTable(
-        parent=np.where(parent >= 0, parent + np.int32(first_node), np.int32(-1)),
-        name=np.array([tables.name(names[die]) if die >= 0 else NAMELESS for die in chains.die], np.int32),
+        parent=_moved(nodes.parent, first_node),
+        name=np.array([name_rows[die] for die in nodes.die.tolist()], np.int32),
         # A call without a line has no place at all.
         call_file=np.where(line > 0, files[np.where(file < len(files) - 1, file, -1)], np.int32(NO_FILE)),
         call_line=line,
-        call_column=column,
+        call_column=nodes.call_column,
     )
 
 
 def _used_files(unit: UnitAnswers) -> list[int]:
     """Numbers of the files in which the addresses and the calls around them are, ascending; a unit may name thousands."""
-    used = {file for file, _, _ in unit.chains.call} if unit.chains is not None else set()
+    used = [unit.nodes.call_file] if unit.nodes is not None else []
     if unit.lines is not None and len(unit.lines.address):
-        used.update(unit.lines.file[np.maximum(_line_rows(unit.lines, unit.addresses), 0)].tolist())
-    return sorted(number for number in used if 0 <= number < len(unit.file_names))
+        used.append(unit.lines.file[np.maximum(_line_rows(unit.lines, unit.addresses), 0)])
+    numbers = distinct(np.concatenate(used)) if used else np.zeros(0, np.int32)
+    return [number for number in numbers.tolist() if 0 <= number < len(unit.file_names)]
 
 
 def _line_rows(lines: LineTable, addresses: UInt64Column) -> Int64Column:
@@ -176,7 +216,7 @@ def _places(unit: UnitAnswers, files: Int32Column) -> tuple[Int32Column, Int32Co
 
 
 def _shifted(intervals: Intervals, first: int) -> Intervals:
-    return Intervals(intervals.start, np.where(intervals.owner >= 0, intervals.owner + first, NOBODY).astype(np.int32))
+    return Intervals(intervals.start, _moved(intervals.owner, first))
 
 
 def _concatenated(parts: Sequence[Table]) -> Table:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from profiler.model.arrays import Int64Column
+from profiler.model.arrays import Int32Column, Int64Column
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -22,6 +22,21 @@ class StringPool:
 
     def text(self, row: int) -> str:
         return bytes(self.data[int(self.start[row]) : int(self.start[row + 1])]).decode("utf-8", "replace")
+
+    def texts(self, rows: Int32Column | Int64Column) -> list[str]:
+        """The texts of many rows, "" for -1: quicker than one by one."""
+        if not len(self):
+            return [""] * len(rows)
+        kept = np.maximum(rows, 0)
+        bounds = zip(
+            self.start[kept].tolist(), np.where(rows >= 0, self.start[kept + 1], self.start[kept]).tolist(), strict=True
+        )
+        data = memoryview(self.data)
+        return [str(data[first:last], "utf-8", "replace") for first, last in bounds]
+
+    def all_texts(self) -> list[str]:
+        """The texts in their order."""
+        return self.texts(np.arange(len(self)))
 
 
 def make_pool(texts: Iterable[str]) -> StringPool:

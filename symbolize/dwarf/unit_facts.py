@@ -18,17 +18,21 @@ from symbolize.dwarf.units import read_unit_headers
 from symbolize.elf.image import ElfImage
 
 _UNIT_LIMIT = 400
-_DESCRIBING_TAGS = frozenset({DW_TAG_formal_parameter, DW_TAG_base_type, DW_TAG_namespace})
+_TYPE_TAGS = frozenset({DW_TAG_formal_parameter, DW_TAG_base_type})
+_DESCRIBING_TAGS = _TYPE_TAGS | {DW_TAG_namespace}
 
 
 @dataclass(frozen=True, slots=True)
 class UnitFacts:
     """``is_full``: the unit describes types, parameters or namespaces; False for line tables only (``-g1`` of C compilers,
-    ``line-tables-only`` of rustc).  Compilers split only what is full (.dwo)."""
+    ``line-tables-only`` of rustc).  Compilers split only what is full (.dwo).  ``has_types``: types or parameters, which rustc
+    leaves out with ``debug = 1``.  ``is_split``: its functions are described in another file."""
 
     directory: str
     producer: str
     is_full: bool
+    has_types: bool = False
+    is_split: bool = False
 
 
 def unit_facts(image: ElfImage) -> Iterator[UnitFacts]:
@@ -47,7 +51,9 @@ def unit_facts(image: ElfImage) -> Iterator[UnitFacts]:
             root = read_root(sections, abbreviations, header)
             tags = {entry.tag for entry in abbreviations.for_forms(header.wide_forms).table(header.abbrev_offset).values()}
             is_full = root.is_skeleton or bool(tags & _DESCRIBING_TAGS)
-            facts = UnitFacts(root.compilation_directory, root.producer, is_full)
+            facts = UnitFacts(
+                root.compilation_directory, root.producer, is_full, bool(tags & _TYPE_TAGS), is_split=root.is_skeleton
+            )
         except MALFORMED:
             continue
         yield facts

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from profiler.model.arrays import Int64Column
+from profiler.model.arrays import Int64Column, distinct
 from symbolize.dwarf.abbreviations import Abbreviation
-from symbolize.dwarf.attributes import Row
 from symbolize.dwarf.constants import DW_TAG_subprogram
+from symbolize.dwarf.die_values import scope_values
 from symbolize.dwarf.intervals import NOBODY, Intervals
 from symbolize.dwarf.leb128 import read_unsigned
 from symbolize.dwarf.ranges import Range
-from symbolize.dwarf.scope_ranges import innermost, make_scope_rows
+from symbolize.dwarf.scope_ranges import ScopeRows, innermost
 from symbolize.dwarf.unit_reader import OpenUnit
 
 NOWHERE = 1 << 60
@@ -63,16 +63,15 @@ def _fills(functions: Intervals, covered: Sequence[Range]) -> bool:
 
 
 def _read_functions(unit: OpenUnit, positions: list[int]) -> UnitOutline:
-    kind_of = {code: row for row, code in enumerate(code for code, entry in unit.abbreviations.items() if entry.is_scope)}
-    rows: list[Row] = []
-    kinds: list[int] = []
-    for position in positions:
-        code, behind_code = read_unsigned(unit.data, position)
-        rows.append(unit.abbreviations[code].shape.scope_reader(unit.data, behind_code)[0])
-        kinds.append(kind_of[code])
-    entries = [unit.abbreviations[code] for code in kind_of]
-    covered = innermost(unit.root, make_scope_rows(rows, kinds, entries))
-    return UnitOutline(np.array(positions, np.int64) + unit.root.header.offset, covered)
+    read = [read_unsigned(unit.data, position) for position in positions]
+    code, behind_code = np.array(read, np.int64).reshape(-1, 2).T
+    codes = distinct(code)
+    rows = ScopeRows(
+        values=scope_values(unit, code, behind_code),
+        entry=np.searchsorted(codes, code),
+        entries=[unit.abbreviations[each] for each in codes.tolist()],
+    )
+    return UnitOutline(np.array(positions, np.int64) + unit.root.header.offset, innermost(unit.root, rows))
 
 
 def _function_positions(unit: OpenUnit, steps_over_bodies: bool) -> list[int]:

@@ -11,7 +11,7 @@ from symbolize.elf.image import ElfImage
 from symbolize.unwind.dso_rules import DsoRules
 from symbolize.unwind.page_table import PageTable
 from symbolize.unwind.rule_rows import ENDS_THREAD, HAS_NO_RULES, NO_RULES, NOT_COMPILED, RuleColumns, RuleRow, RuleRows
-from symbolize.unwind.stored_rules import RuleStore, file_layout, packed, unpacked
+from symbolize.unwind.stored_rules import KeptRules, RuleStore, file_layout, packed
 from symbolize.unwind.thread_entries import ThreadEntries
 
 _SYSCALL = b"\x0f\x05"
@@ -24,6 +24,7 @@ class CodeRules:
     def __init__(self, images: Callable[[int], ElfImage | None], store: RuleStore | None = None) -> None:
         self._image_of = images
         self._store = store
+        self._kept: dict[int, KeptRules] = {}
         self._grown: set[int] = set()
         self._images: dict[int, ElfImage | None] = {}
         self._rules: dict[int, DsoRules] = {}
@@ -42,10 +43,22 @@ class CodeRules:
         for unknown in self._pages.unknown_dsos(dso):
             self._add_dso(unknown)
         rows = self._pages.rows(dso, lookup_offset)
-        missing = rows == NOT_COMPILED
-        if missing.any():
+        missing = np.flatnonzero(rows == NOT_COMPILED)
+        if len(missing):
+            rows[missing] = self._fetched(dso[missing], lookup_offset[missing])
+        return rows
+
+    def _fetched(self, dso: Int32Column, lookup_offset: UInt64Column) -> Int32Column:
+        """Rows that are not in the page table: they are kept from an earlier run, or compiled."""
+        rows = np.full(len(dso), NOT_COMPILED, np.int32)
+        for number in distinct(dso).tolist():
+            if number in self._kept:
+                chosen = np.flatnonzero(dso == number)
+                rows[chosen] = self._kept[number].find(*self._pages.places(number, lookup_offset[chosen]))
+        missing = np.flatnonzero(rows == NOT_COMPILED)
+        if len(missing):
             self._compile(dso[missing], lookup_offset[missing].astype(np.int64))
-            rows = self._pages.rows(dso, lookup_offset)
+            rows[missing] = self._pages.rows(dso[missing], lookup_offset[missing])
         return rows
 
     def rows_at_exact_address(self, dso: Int32Column, offset: UInt64Column) -> Int32Column:
@@ -97,13 +110,15 @@ class CodeRules:
         self._pages.add_dso(dso, *self._rules[dso].code_range())
         stored = self._store.load_rules(image.build_id) if self._store is not None and image.build_id else None
         if stored is not None and np.array_equal(stored.layout, file_layout(image)):
-            self._pages.restore(dso, unpacked(stored, self._rows))
+            self._kept[dso] = KeptRules(stored, self._rows)
 
     def keep(self) -> None:
         """Stores the rules of all DSOs of which more were compiled."""
         for dso in sorted(self._grown):
             image = self._image(dso)
             if self._store is not None and image is not None and image.build_id:
+                if dso in self._kept:
+                    self._pages.restore(dso, self._kept[dso].pages())
                 self._store.store_rules(image.build_id, packed(image, self._pages.pages(dso), self._rows))
         self._grown.clear()
 

@@ -7,12 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from profiler.errors import FormatError
-from profiler.model.arrays import Int32Column, Int64Column
+from profiler.model.arrays import BoolColumn, Int32Column, Int64Column
 from symbolize.elf.call_frame_index import CallFrameIndex, call_frame_indexes
 from symbolize.elf.call_frame_program import CFA_BY_EXPRESSION, CfaRule, FrameProgram, RuleKind
 from symbolize.elf.image import ElfImage
 from symbolize.elf.layout import EM_X86_64
-from symbolize.unwind.batch_compiler import compile_batch
 from symbolize.unwind.page_table import PAGE_BYTES
 from symbolize.unwind.registers import RIP, RSP
 from symbolize.unwind.rule_rows import NO_RULES, RuleRow, RuleRows
@@ -87,6 +86,16 @@ class DsoRules:
             number += 1
         return result
 
+    def may_lie_in(self, link_addresses: Int64Column, starts: Int64Column) -> BoolColumn:
+        """False where ``function_starts`` is none of ``starts``, told without a look at the FDEs."""
+        result = np.zeros(len(link_addresses), np.bool_)
+        number = 0
+        while (index := self._index(number)) is not None:
+            candidates = index.candidates(link_addresses)
+            result |= (candidates >= 0) & np.isin(index.starts[candidates], starts)
+            number += 1
+        return result
+
     def _range(self, number: int, candidate: int) -> tuple[int, int]:
         """Link addresses (start, end) of the code of an FDE; (0, 0) for a damaged one."""
         try:
@@ -131,6 +140,8 @@ class DsoRules:
         missing = sorted(row for row in candidates if (number, row) not in self._compiled)
         if len(missing) < _MANY_FDES:
             return
+        from symbolize.unwind.batch_compiler import compile_batch
+
         index = self._indexes[number]
         rows = compile_batch(index.section, self._programs[number], index.offsets[np.array(missing)])
         patterns = [self._rows.intern(RuleRow(cfa, tuple(sorted(rules.items())), False, RIP)) for cfa, rules in rows.patterns]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from profiler.model.arrays import BoolColumn, Int32Column, Int64Column, UInt64Column, distinct
-from symbolize.unwind.rule_rows import NO_RULES
+from symbolize.unwind.rule_rows import NO_RULES, NOT_COMPILED
 
 PAGE_BITS = 9
 PAGE_BYTES = 1 << PAGE_BITS
@@ -110,12 +110,20 @@ class PageTable:
         return Pages(number, self._pages.reshape(-1, PAGE_BYTES)[directory[number]].reshape(-1))
 
     def restore(self, dso: int, pages: Pages) -> None:
-        """Fill a DSO of which nothing was filled yet; pages behind its end are left out."""
+        """Put back what ``pages`` gave; rows filled since then stay, and pages behind the DSO's end are left out."""
         directory = self._directory_of(dso)
-        count = int(np.searchsorted(pages.number, len(directory)))
-        first = self._new_pages(count)
-        directory[pages.number[:count]] = np.arange(first, first + count)
-        self._pages[first * PAGE_BYTES : (first + count) * PAGE_BYTES] = pages.rows[: count * PAGE_BYTES]
+        number = pages.number[: np.searchsorted(pages.number, len(directory))]
+        new = number[directory[number] == _EMPTY_PAGE]
+        first = self._new_pages(len(new))
+        directory[new] = np.arange(first, first + len(new))
+        table, place = self._pages.reshape(-1, PAGE_BYTES), directory[number]
+        rows = pages.rows.reshape(-1, PAGE_BYTES)[: len(number)]
+        table[place] = np.where(rows == NOT_COMPILED, table[place], rows)
+
+    def places(self, dso: int, offset: UInt64Column) -> tuple[Int64Column, Int64Column]:
+        """(number of the DSO's page that holds each file offset, as ``pages`` counts them; byte in the page)."""
+        place = offset.view(np.int64)
+        return (place >> PAGE_BITS) - int(self._first_page[dso + 1]), place & (PAGE_BYTES - 1)
 
     def _directory_of(self, dso: int) -> Int32Column:
         """The DSO's part of the directory, as a view."""

@@ -14,7 +14,6 @@ import numpy as np
 from profiler.model.arrays import BoolColumn, Int64Column, UInt8Column, UInt64Column
 from symbolize.elf.call_frame_program import CfaRule, RegisterRule, RuleKind
 from symbolize.elf.dwarf_encoding import sleb128
-from symbolize.unwind.expression import registers_used
 from symbolize.unwind.registers import RBP, REGISTER_COUNT, RIP, RSP
 
 NOT_COMPILED = 0  # what memory holds before anything is written to it
@@ -119,7 +118,13 @@ def _uses_frame_pointer(cfa: CfaRule) -> bool:
     if cfa is None:
         return False
     register, value = cfa
-    return registers_used(value) == {RBP} if isinstance(value, bytes) else register == RBP
+    return _registers_used(value) == {RBP} if isinstance(value, bytes) else register == RBP
+
+
+def _registers_used(expression: bytes) -> frozenset[int]:
+    from symbolize.unwind.expression import registers_used
+
+    return registers_used(expression)
 
 
 def _packed_cfa(cfa: CfaRule) -> tuple[int, int, int]:
@@ -128,7 +133,7 @@ def _packed_cfa(cfa: CfaRule) -> tuple[int, int, int]:
         return HAS_NO_RULES, 0, 0
     register, value = cfa
     if isinstance(value, bytes):
-        is_known = registers_used(value) <= {RSP, RBP, RIP}
+        is_known = _registers_used(value) <= {RSP, RBP, RIP}
         return (CFA_BY_EXPRESSION_BIT if is_known else NEEDS_ALL_REGISTERS), 0, 0
     if register in (RSP, RBP):
         return (CFA_BY_FRAME_POINTER if register == RBP else 0), register, value

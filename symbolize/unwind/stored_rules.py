@@ -16,6 +16,8 @@ from symbolize.elf.image import ElfImage
 from symbolize.unwind.page_table import PAGE_BYTES, Pages
 from symbolize.unwind.rule_rows import NO_RULES, NOT_COMPILED, RuleRow, RuleRows
 
+_NOT_NUMBERED = -1
+
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class StoredRules:
@@ -76,7 +78,32 @@ def packed(image: ElfImage, pages: Pages, rows: RuleRows) -> StoredRules:
     )
 
 
-def unpacked(stored: StoredRules, rows: RuleRows) -> Pages:
-    """The pages of a DSO, with its rules numbered in ``rows``."""
-    numbers = np.array([NOT_COMPILED, *(rows.intern(row) for row in stored.rows)], np.int32)
-    return Pages(stored.pages, np.repeat(numbers[stored.rule], stored.length))
+class KeptRules:
+    """Look-up in ``stored``, with its rules numbered in ``rows``.  Nearly all places are asked for once in a run, so nothing
+    is spread out for them."""
+
+    def __init__(self, stored: StoredRules, rows: RuleRows) -> None:
+        self._stored = stored
+        self._rows = rows
+        self._run_end = np.cumsum(stored.length)
+        self._numbers: Int32Column = np.full(len(stored.rows) + 1, _NOT_NUMBERED, np.int32)
+        self._numbers[0] = NOT_COMPILED
+
+    def find(self, page: Int64Column, byte: Int64Column) -> Int32Column:
+        """The rule row at each ``byte`` of a page, ``NOT_COMPILED`` where none was kept."""
+        pages = self._stored.pages
+        at = np.searchsorted(pages, page)
+        is_kept = np.append(pages, -1)[at] == page
+        rows = np.full(len(page), NOT_COMPILED, np.int32)
+        run = np.searchsorted(self._run_end, (at * PAGE_BYTES + byte)[is_kept], "right")
+        rows[is_kept] = self._numbered(self._stored.rule[run])
+        return rows
+
+    def pages(self) -> Pages:
+        """All that was kept."""
+        return Pages(self._stored.pages, np.repeat(self._numbered(self._stored.rule), self._stored.length))
+
+    def _numbered(self, rule: Int32Column) -> Int32Column:
+        for number in distinct(rule[self._numbers[rule] == _NOT_NUMBERED]).tolist():
+            self._numbers[number] = self._rows.intern(self._stored.rows[number - 1])
+        return self._numbers[rule]

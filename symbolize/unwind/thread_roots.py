@@ -13,17 +13,17 @@ Source: glibc 2.34 and later, `sysdeps/nptl/libc_start_call_main.h` and `nptl/pt
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from profiler.errors import FormatError
-from profiler.model.arrays import Int64Column, UInt8Column, distinct
+from profiler.model.arrays import Int64Column, UInt8Column
 from symbolize.elf.image import ElfImage
 from symbolize.elf.layout import EM_X86_64
 from symbolize.elf.symbol_records import SYMBOL_RECORD, SymbolRecords, symbol_records
+from symbolize.unwind.name_beginnings import LONGEST, rows_beginning
 
 _CALLS_THE_CALLER_OF_MAIN = (b"__libc_start_main",)
 _STARTS_THREADS = (b"pthread_create", b"_ZNSt6thread15_M_start_thread")
@@ -69,8 +69,8 @@ def thread_root_functions(image: ElfImage, function_starts: Callable[[], Int64Co
 
     ``function_starts`` gives the link addresses of all functions, ascending; it is asked only where a function is named.
     """
-    named = _exported(image, _CALLS_THE_CALLER_OF_MAIN + _STARTS_THREADS)
-    if image.machine != EM_X86_64 or not named:
+    named = _exported(image, _CALLS_THE_CALLER_OF_MAIN + _STARTS_THREADS) if image.machine == EM_X86_64 else {}
+    if not named:
         return np.zeros(0, np.int64)
     code = _Code(image, function_starts())
     roots: set[int] = set()
@@ -88,13 +88,15 @@ def thread_root_functions(image: ElfImage, function_starts: Callable[[], Int64Co
 def _exported(image: ElfImage, prefixes: tuple[bytes, ...]) -> dict[bytes, list[int]]:
     """Addresses of exported functions by the prefix that their name begins with."""
     records, strings = _dynamic_symbols(image)
-    text, found = bytes(strings), {}
-    for prefix in prefixes:
-        names = [match.start() + 1 for match in re.finditer(re.escape(b"\0" + prefix), text)]
-        is_named = np.isin(records["st_name"], names) & (records["st_shndx"] != _SHN_UNDEF)
-        if is_named.any():
-            found[prefix] = distinct(records["st_value"][is_named]).tolist()
-    return found
+    rows = rows_beginning(records, strings, [prefix[:LONGEST] for prefix in prefixes])
+    rows = rows[(records["st_shndx"] != _SHN_UNDEF)[rows]]
+    found: dict[bytes, set[int]] = {}
+    for offset, address in zip(records["st_name"][rows].tolist(), records["st_value"][rows].tolist(), strict=True):
+        for prefix in prefixes:
+            # A name that is the end of another one is not meant.
+            if bytes(strings[max(offset - 1, 0) : offset + len(prefix)]) == b"\0" + prefix:
+                found.setdefault(prefix, set()).add(address)
+    return {prefix: sorted(found[prefix]) for prefix in prefixes if prefix in found}
 
 
 def _exported_addresses(image: ElfImage) -> set[int]:

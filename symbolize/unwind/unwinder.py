@@ -8,20 +8,22 @@ registers (``FullWalk``).
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from profiler.model.arrays import BoolColumn, Int32Column, Int64Column, UInt64Column
 from symbolize.elf.image import ElfImage
 from symbolize.unwind.code_rules import CodeRules
-from symbolize.unwind.code_sites import CodeSites
-from symbolize.unwind.levels import StackLevels
 from symbolize.unwind.registers import RIP, RSP
 from symbolize.unwind.stacks import AddressMap as AddressMap
 from symbolize.unwind.stacks import EndReason as EndReason
 from symbolize.unwind.stacks import StackDumps as StackDumps
 from symbolize.unwind.stored_rules import RuleStore as RuleStore
 from symbolize.unwind.unwound_stacks import UnwoundStacks as UnwoundStacks
+
+if TYPE_CHECKING:
+    from symbolize.unwind.code_sites import CodeSites
 
 MAX_DEPTH = 4096  # the biggest dump holds no more frames that are aligned as the ABI wants them
 
@@ -38,6 +40,7 @@ class Unwinder:
         """The stacks of all samples of ``dumps``.  Damaged or missing call frame information ends a stack, it never raises."""
         # Recordings without stack dumps come only for the rules.
         from symbolize.unwind.full_walk import FullWalk
+        from symbolize.unwind.levels import StackLevels
         from symbolize.unwind.quick_walk import QuickWalk
 
         levels = StackLevels(len(dumps))
@@ -52,6 +55,8 @@ class Unwinder:
 
     def _sites_for(self, address_map: AddressMap, spaces: Int64Column) -> tuple[CodeSites, UInt64Column]:
         """(the sites met in this map so far, the part of their keys for each of ``spaces``)."""
+        from symbolize.unwind.code_sites import CodeSites
+
         if self._sites is not None and self._sites.address_map is address_map:
             keys = self._sites.space_keys(spaces)
             if keys is not None:

@@ -53,11 +53,30 @@ def _deep(rounds: int, *flags: str) -> Callable[[Path], list[str]]:
     return command
 
 
-def _short_processes(count: int) -> Callable[[Path], list[str]]:
-    """A shell loop: ``count`` turns of four short processes each, two turns at a time."""
-    turn = "true; ls -l /usr/bin > /dev/null; sort /etc/services > /dev/null; grep -c e /etc/services > /dev/null"
-    loop = f"for i in $(seq {count // 2}); do /bin/{turn}; done"
-    return lambda folder: ["bash", "-c", f"({loop}) & ({loop}); wait"]
+def _system(turns: int, compilations: int, rounds: int, seconds: int) -> Callable[[Path], list[str]]:
+    """What a whole system does, on the first two processors: ``turns`` times five short processes, then ``compilations`` runs
+    of the compiler (three processes each), two at a time; ``rounds`` of the program of deep stacks; and a dd that takes what
+    time the others leave until ``seconds`` are over.
+
+    The work fixes how many processes there are, and the time how many samples, on every machine that is done with the work in
+    that time.
+    """
+    turn = (
+        "/bin/true; ls -l /usr/bin; find /usr/lib/gcc -name '*.h'; dd if=/dev/zero of=/dev/null bs=64k count=100 status=none;"
+        " sort /etc/services"
+    )
+    compiler = shutil.which("g++") or "g++"
+
+    def command(folder: Path) -> list[str]:
+        deep = " ".join(_deep(rounds, _FRAME_POINTERS)(folder))
+        fill = f"timeout {seconds} nice -n 19 dd if=/dev/zero of=/dev/null bs=64k status=none"
+        lane = (
+            f"for i in $(seq {turns // 2}); do {turn}; done > /dev/null;"
+            f" for i in $(seq {compilations // 2}); do {compiler} -O2 -g -c {SOURCE} -o {folder}/compiled-$BASHPID.o; done"
+        )
+        return ["taskset", "-c", _PROCESSORS, "bash", "-c", f"{fill} & {fill} & {deep} & ({lane}) & ({lane}); wait"]
+
+    return command
 
 
 def _compilations(count: int) -> Callable[[Path], list[str]]:
@@ -72,6 +91,8 @@ def _compilations(count: int) -> Callable[[Path], list[str]]:
 _FRAME_POINTERS = "-fno-omit-frame-pointer"
 _DWARF = ["--call-graph", "dwarf,16384"]
 _SMALL_DUMPS = ["--call-graph", "dwarf,8192"]
+_PROCESSORS = "0,1"
+_ALL = ["-a", "-C", _PROCESSORS]
 
 CAPTURES = (
     Recorded(
@@ -85,7 +106,13 @@ CAPTURES = (
         "dwarf-2g", "stack dumps", ["-F", "4000", *_DWARF], _deep(7_000), report_ratio=2.0, memory_below_mb=256,
         has_collapse=False,
     ),
-    Recorded("all-fp", "-a, frame pointers", ["-a", "-F", "5000", "-g"], _short_processes(1_500), report_ratio=1.2),
-    Recorded("all-dwarf", "-a, stack dumps", ["-a", "-F", "2000", *_SMALL_DUMPS], _short_processes(1_000), report_ratio=1.2),
+    Recorded(
+        "all-fp", "-a, frame pointers, 3000 processes: ls, find, dd, sort, compilers, beside them a deep one",
+        [*_ALL, "-F", "5000", "-g"], _system(600, 40, 800, 15), report_ratio=1.2,
+    ),
+    Recorded(
+        "all-dwarf", "-a, stack dumps, 500 processes: ls, find, dd, sort, compilers, beside them a deep one",
+        [*_ALL, "-F", "2000", *_SMALL_DUMPS], _system(80, 24, 300, 8), report_ratio=1.2,
+    ),
     Recorded("compile", "stack dumps of compilers", ["-F", "2500", *_SMALL_DUMPS], _compilations(16), report_ratio=1.2),
 )  # fmt: skip

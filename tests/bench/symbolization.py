@@ -1,6 +1,6 @@
 """Speed and memory of symbolization against addr2line and llvm-symbolizer, on 60 MB and on 600 MB of debug information.
 
-    python tests/bench/symbolization.py [--folder DIR] [--rounds N] [--file PATH]... [--small-only]
+    python tests/bench/symbolization.py [--folder DIR] [--rounds N] [--units N] [--file PATH]... [--small-only]
 
 Each tool answers for the same addresses, with inline frames and demangled names; output goes to /dev/null.  "cold" decodes,
 "warm" reads what an earlier process kept by build ID.  Every run is a fresh process, so that the start of Python and numpy,
@@ -30,20 +30,20 @@ COLD_AT_LEAST = 1.0
 MEMORY_BELOW_MB = 300
 
 
-def addresses_in_units(path: Path, count: int, folder: Path) -> Path:
-    """A file with addresses of at most 60 units.  Chosen in a process of its own: what this one has in memory would count as
-    that of the tools, which start as copies of it."""
-    chosen = folder / f"{path.name}-{count}.addresses"
+def addresses_in_units(path: Path, count: int, units: int, folder: Path) -> Path:
+    """A file with addresses of at most ``units`` units.  Chosen in a process of its own: what this one has in memory would
+    count as that of the tools, which start as copies of it."""
+    chosen = folder / f"{path.name}-{count}-{units}.addresses"
     if not chosen.exists():
-        command = [sys.executable, str(Path(__file__).with_name("unit_addresses.py")), str(path), str(count), str(HIT_UNITS)]
+        command = [sys.executable, str(Path(__file__).with_name("unit_addresses.py")), str(path), str(count), str(units)]
         text = subprocess.run(command, env=environment(folder), capture_output=True, text=True, check=True).stdout
         chosen.write_text(text)
     return chosen
 
 
-def measure(path: Path, count: int, folder: Path, rounds: int) -> bool:
+def measure(path: Path, count: int, units: int, folder: Path, rounds: int) -> bool:
     """Prints one table and the symbolizer's own time; returns whether everything is kept that the project holds itself to."""
-    addresses = addresses_in_units(path, count, folder)
+    addresses = addresses_in_units(path, count, units, folder)
     cache = folder / "symbols"
     ours = f"{PROGRAM} {path} {addresses}"
     cold_peer, warm_peer = f"{ADDR2LINE}, cold", f"{LLVM}, cold"
@@ -57,7 +57,7 @@ def measure(path: Path, count: int, folder: Path, rounds: int) -> bool:
         commands.append(Contender("cold, to llvm-symbolizer", ours, warm_peer))
         commands.append(Contender("warm, to llvm-symbolizer", f"{ours} --cache {cache}", warm_peer, 0, MEMORY_BELOW_MB))
     commands.append(Contender("import numpy, for comparison", f"{sys.executable} -c 'import numpy'"))
-    title = f"{path.name}: {path.stat().st_size / 1e6:.0f} MB, {count:,} addresses"
+    title = f"{path.name}: {path.stat().st_size / 1e6:.0f} MB, {count:,} addresses in at most {units:,} units"
     kept = compare(title, commands, folder, rounds)
     alone = [
         statistics.median(own_seconds(f"{ours} {more}", folder) for _ in range(rounds)) for more in ("", f"--cache {cache}")
@@ -77,6 +77,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folder", type=Path, default=Path("/tmp/slotscope-bench"))
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--units", type=int, default=HIT_UNITS, help="that the addresses are in at most (%(default)s)")
     parser.add_argument("--file", type=Path, action="append", default=[], help="measure this one too; may be repeated")
     parser.add_argument("--small-only", action="store_true", help="leave out the 600 MB file")
     arguments = parser.parse_args()
@@ -88,7 +89,7 @@ def main() -> int:
     print(f"Python {sys.version.split()[0]}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
     inputs = [ManyUnits("small", 32)] if arguments.small_only else [ManyUnits("small", 32), ManyUnits("large", 300)]
     paths = [*(each.make(folder) for each in inputs), *(path.resolve() for path in arguments.file)]
-    kept = [measure(path, count, folder, arguments.rounds) for path in paths for count in COUNTS]
+    kept = [measure(path, count, arguments.units, folder, arguments.rounds) for path in paths for count in COUNTS]
     return 0 if all(kept) else 1
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import gc
-import itertools
 import sys
 import time
 from collections.abc import Iterator
@@ -27,6 +26,7 @@ from symbolize.symbolizer import Symbolizer
 
 # As of the slotscope command.
 GARBAGE_THRESHOLD = 100_000
+PIECES_AT_ONCE = 10_000
 
 
 def main() -> None:
@@ -51,19 +51,30 @@ def main() -> None:
     if arguments.seconds:
         print(time.perf_counter() - started)
     else:
-        sys.stdout.writelines(chains(symbols))
+        sys.stdout.buffer.writelines(chains(symbols))
 
 
-def chains(symbols: DsoSymbols) -> Iterator[str]:
-    """One text per address: function and place of each frame, innermost first, and an empty line."""
-    names = [function.name for function in symbols.functions]
-    files = [*symbols.files, "??"]
+def chains(symbols: DsoSymbols) -> Iterator[bytes]:
+    """The text in pieces: function and place of each frame, innermost first, and an empty line behind each chain.
+
+    Each name and each place is made once: there are far fewer of them than frames.
+    """
     found = symbols.chains
-    columns = (found.function.tolist(), found.file.tolist(), found.line.tolist(), found.column.tolist())
-    frames = [f"{names[name]}\n{files[file]}:{line}:{column}\n" for name, file, line, column in zip(*columns, strict=True)]
-    start = found.start.tolist()
-    for first, last in itertools.pairwise(start):
-        yield "".join(frames[first:last]) + "\n"
+    names = [f"{function.name}\n".encode() for function in symbols.functions]
+    files = [*symbols.files, "??"]
+    is_last = np.zeros(len(found.function), np.int32)
+    is_last[found.start[1:] - 1] = 1
+    key = np.zeros(len(is_last), np.int64)
+    for column in (found.file + 1, found.line, found.column, is_last):
+        key = key * (int(column.max(initial=0)) + 1) + column
+    _, first, place = np.unique(key, return_index=True, return_inverse=True)
+    columns = [column[first].tolist() for column in (found.file, found.line, found.column, is_last)]
+    places = [f"{files[file]}:{line}:{at}\n".encode() + b"\n" * last for file, line, at, last in zip(*columns, strict=True)]
+    pieces = [b""] * (2 * len(place))
+    pieces[::2] = map(names.__getitem__, found.function.tolist())
+    pieces[1::2] = map(places.__getitem__, place.tolist())
+    for start in range(0, len(pieces), PIECES_AT_ONCE):
+        yield b"".join(pieces[start : start + PIECES_AT_ONCE])
 
 
 if __name__ == "__main__":

@@ -237,6 +237,17 @@ _SCRIPT_WORDS = (
     "# ",
     "PERF_RECORD_COMM", "branch-misses:", "99999999999999999999/1",
 )  # fmt: skip
+PYSPY_RAW = b"""process 71:"/v/bin/python prog.py";thread (71): MainThread;<module> (p.py:31);work (p.py:25);one (p.py:17) 5
+process 71:"/v/bin/python prog.py";thread (75): worker;Thread.run (threading.py:982);work (prog.py:24);three (prog.py:11) 7
+thread (76): native;0x7f0b6cf278ec (libc.so.6);thread_run (libpython3.11.so.1.0);work (prog.py:24) 2
+"""
+PYSPY_SPEEDSCOPE = b"""{"$schema": "https://www.speedscope.app/file-format-schema.json", "profiles": [{"type": "sampled",
+"name": "Process 71 Thread 71 \\"MainThread\\"", "unit": "seconds", "startValue": 0.0, "endValue": 0.04,
+"samples": [[0, 1, 2], [2]], "weights": [0.02, 0.02]}],
+"shared": {"frames": [{"name": "thread (71): MainThread", "file": "", "line": 0, "col": null},
+{"name": "<module>", "file": "/srv/prog.py", "line": 31, "col": null}, {"name": "work", "file": "/srv/prog.py", "line": 9}]},
+"activeProfileIndex": null, "exporter": "py-spy@0.4.3", "name": "py-spy profile"}
+"""
 PLAN = b"""[experiment]
 name = "two"
 design = "interleaved"
@@ -423,6 +434,8 @@ def _makers() -> Iterator[tuple[str, Callable[[], GoodInput | None]]]:
         lambda: _texts(PERF_SCRIPT, _SCRIPT_WORDS, lambda data: data.decode("utf-8", "replace").encode("utf-16")),
     )
     yield "folded", lambda: _texts(FOLDED, (";", "1e3", "0.5", "-5", "a;b;c 1"))
+    yield "pyspy-raw", lambda: _texts(PYSPY_RAW, (";", "thread (", 'process 9:"', " (a.py:1)", "-5", "(x.so)"))
+    yield "pyspy-speedscope", lambda: _texts(PYSPY_SPEEDSCOPE, ("[", "]", "{", "-1", "1e999", "NaN", "null", '"x"', "sampled"))
     yield "rules", _rules
     yield "plan", _plan
     yield "symbol-cache", _symbol_cache

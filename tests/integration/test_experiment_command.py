@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -77,41 +75,6 @@ def test_a_whole_experiment(plan: Path, tmp_path: Path) -> None:
     again = run(tmp_path, "experiment", "run", str(plan), "--resume")
     assert again.returncode == 2
     assert "no session of experiment 'sleepers' was cut short" in again.stderr
-
-
-def killed_at_random(directory: Path, plan: Path, generator: random.Random) -> None:
-    """A moment after one of the lines that it prints: its beginning, its arms, and each of its runs."""
-    last = generator.randrange(4 + RUNS.total())
-    command = slotscope(directory, "experiment", "run", str(plan))
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stderr is not None
-        for number, _ in enumerate(process.stderr):
-            if number == last:
-                break
-        time.sleep(generator.uniform(0.0, 0.08))
-        process.send_signal(signal.SIGKILL)
-
-
-@pytest.mark.perf
-@pytest.mark.parametrize("trial", [*range(20), *(pytest.param(trial, marks=pytest.mark.full) for trial in range(20, 200))])
-def test_killed_experiments_lose_and_double_nothing(plan: Path, tmp_path: Path, trial: int) -> None:
-    generator = random.Random(trial)
-    killed_at_random(tmp_path, plan, generator)
-    before = open_store(tmp_path / "store", create=False).runs() if (tmp_path / "store/catalog.sqlite").exists() else ()
-    resumed = run(tmp_path, "experiment", "run", str(plan), "--resume")
-    if resumed.returncode:  # killed before its first run was due, or after its last
-        assert "was cut short; start one without --resume" in resumed.stderr
-        assert len(before) in (0, 12)
-        return
-    store = open_store(tmp_path / "store", create=False)
-    assert valid_runs(store) == RUNS
-    after = store.runs()
-    assert {run.key for run in before} <= {run.key for run in after}
-    assert sorted(run.summary.position for run in after) == list(range(len(after)))
-    for run_ in after:
-        store.load(run_)
-    captures = list((tmp_path / "store/captures").glob("*/*.capture"))
-    assert len(captures) in (len(after), len(after) + 1), "at most the capture that was being filed is left over"
 
 
 def test_a_changed_plan_is_not_resumed(plan: Path, tmp_path: Path) -> None:

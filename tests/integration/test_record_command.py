@@ -184,6 +184,18 @@ def test_failed_first_run_is_kept_and_marked(slotscope: Slotscope, tmp_path: Pat
     assert "run 0 is left out: metric 't' (nowhere (.*)) matches nothing in the program's output" in slotscope("show").stdout
 
 
+def test_an_event_that_perf_does_not_know_leaves_no_session(slotscope: Slotscope, tmp_path: Path) -> None:
+    """Neither the only one of a store, nor the last of several."""
+    slotscope("record", "--event", "nope", "--", "true", code=1)
+    assert store_of(tmp_path).sessions() == ()
+    slotscope("record", "--profile", "none", "--", "true")
+    (whole,) = store_of(tmp_path).sessions()
+    done = slotscope("record", "--event", "nope", "--", "true", code=1)
+    assert "was cut short before a run was finished" in done.stderr
+    assert store_of(tmp_path).sessions() == (whole,)
+    assert whole.name in slotscope("show", "last").stdout
+
+
 def test_phase_that_matches_nothing_stops_the_session(slotscope: Slotscope, loop: Path, tmp_path: Path) -> None:
     done = slotscope("record", "--runs", "4", "--phase", "^spun$", "--", str(loop), "60", code=1)
     assert "spin" in done.stderr.splitlines()[-1]

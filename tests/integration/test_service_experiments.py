@@ -120,7 +120,7 @@ def test_service_under_load(tmp_path: Path) -> None:
     done = slotscope(tmp_path, "experiment", "run", str(service_plan(tmp_path, "none")))
     assert done.returncode == 0, done.stderr
     check_service_runs(open_store(tmp_path / "store", create=False))
-    shown = slotscope(tmp_path, "experiment", "show").stdout
+    shown = " ".join(slotscope(tmp_path, "experiment", "show").stdout.split())
     assert "fast: steady: CPU per request" in shown
     assert "times and metrics without a profile, 3 runs against 3 runs, paired t" in shown
     assert "category" not in shown

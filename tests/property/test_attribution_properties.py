@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -95,16 +96,20 @@ def test_self_and_total_agree_with_sums_by_hand(profile: list[DrawnSample], rule
         own: Counter[str] = Counter()
         total: Counter[str] = Counter()
         count: Counter[str] = Counter()
+        squares: Counter[str] = Counter()
         for sample in profile:
             name = dimension_name(dimension, attribute_by_hand(sample, rule_set).self_frame)
             own[name] += sample.weight
             count[name] += 1
+            squares[name] += sample.weight**2
             for name in {dimension_name(dimension, frame) for frame in logical_frames(sample)}:
                 total[name] += sample.weight
         cost = merge_runs(dimension, [table])
         assert dict(zip(cost.names, cost.self_weight[:, 0].tolist(), strict=True)) == {name: own[name] for name in cost.names}
         assert +Counter(dict(zip(cost.names, cost.total_weight[:, 0].tolist(), strict=True))) == +total
         assert +Counter(dict(zip(cost.names, cost.self_samples[:, 0].tolist(), strict=True))) == count
+        found = dict(zip(cost.names, cost.self_squares[:, 0].tolist(), strict=True))
+        assert {name: square for name, square in found.items() if square} == pytest.approx(dict(+squares))
 
 
 @given(profiles, rule_sets(), st.sampled_from(["leaf", "owner"]))

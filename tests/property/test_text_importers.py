@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Callable
 from typing import BinaryIO
 
@@ -13,6 +14,8 @@ from hypothesis import strategies as st
 
 from collectors.importers.folded import is_folded, read_folded
 from collectors.importers.perf_script.reader import is_perf_script, read_perf_script
+from collectors.importers.pyspy_raw import is_pyspy_raw, read_pyspy_raw
+from collectors.importers.pyspy_speedscope import read_pyspy_speedscope
 from profiler.errors import FormatError
 from profiler.model.capture import Capture
 from profiler.model.run import CaptureInfo, RunIdentity, RunMode
@@ -20,6 +23,7 @@ from profiler.model.run import CaptureInfo, RunIdentity, RunMode
 INFO = CaptureInfo(RunIdentity("file", "x", 0, RunMode.IMPORTED))
 Reader = Callable[[BinaryIO, str, CaptureInfo], Capture]
 PIECES = (
+    " (a.py:3)", 'process 7:"', "thread (7): ",
     "\n", "\n\n", "\t", " ", "      ", "x", "12", "7/8", "[003]", "1.5:", "99999999999999999999", "cycles:", "cpu-clock:u:",
     "#", "# cmdline : a 'b", "(", ")", "(/x/prog)", "(inlined)", "([kernel.kallsyms])", "deadbeefdeadbeef", "main+0x1f",
     "[unknown]", "a.c:12", "PERF_RECORD_MMAP2", "\r", "\0", ";", "a;b", "0.25", "_ZN3fooE", "a::b->c::d", "\ufeff", "é",
@@ -30,7 +34,7 @@ N = 50_000
 @given(st.lists(st.sampled_from(PIECES), max_size=60), st.sampled_from(["utf-8", "utf-16"]))
 def test_any_text_is_read_or_refused(pieces: list[str], encoding: str) -> None:
     data = "".join(pieces).encode(encoding)
-    for sniff, read in ((is_perf_script, read_perf_script), (is_folded, read_folded)):
+    for sniff, read in ((is_perf_script, read_perf_script), (is_folded, read_folded), (is_pyspy_raw, read_pyspy_raw)):
         sniff(data)
         check(data, read)
 
@@ -39,6 +43,56 @@ def test_any_text_is_read_or_refused(pieces: list[str], encoding: str) -> None:
 def test_any_bytes_are_read_or_refused(data: bytes) -> None:
     check(data, read_perf_script)
     check(data, read_folded)
+    check(data, read_pyspy_raw)
+    check(data, read_pyspy_speedscope)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(("name", "file", "line", "x")), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+PROFILES = st.lists(
+    st.fixed_dictionaries(
+        {
+            "type": st.just("sampled") | JSON,
+            "name": st.just('Process 1 Thread 2 "x"') | JSON,
+            "samples": st.lists(st.lists(st.integers(-1, 2) | JSON, max_size=3) | JSON, max_size=2) | JSON,
+            "weights": st.lists(st.just(0.01) | JSON, max_size=2) | JSON,
+        }
+    )
+    | JSON,
+    max_size=2,
+)
+
+
+@given(st.lists(JSON, max_size=2) | JSON, PROFILES | JSON)
+def test_any_speedscope_file_is_read_or_refused(frames: object, profiles: object) -> None:
+    document = {"exporter": "py-spy@0", "shared": {"frames": frames}, "profiles": profiles}
+    check(json.dumps(document).encode(), read_pyspy_speedscope)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "f" + " (" * N + " 1",
+        "f" + " (" * N + ":1) 1",
+        ";" * N + "f (a.py:1) 1",
+        "thread (1): " + ";" * N + "f (a.py:1) 1",
+        'process 1:"' + '";' * N + "f (a.py:1) 1",
+        "thread (1);" * N + "f (a.py:1) 1",
+        "f (a.py:1) " + " " * N + "x",
+        "f (" + "a.py:1" * N + ") 1",
+        "thread (0x" + "f" * N + ");f (a.py:1) 1",
+        "f (a.py:" + "1" * N + ") 1",
+    ],
+    ids=lambda text: text[:12],
+)
+def test_raw_text_of_py_spy_takes_time_by_its_length(text: str) -> None:
+    is_pyspy_raw(text.encode())
+    check(text.encode(), read_pyspy_raw)
 
 
 def check(data: bytes, read: Reader) -> None:

@@ -1,4 +1,5 @@
-"""How often an effect is found: as often as ``visible_effect`` and ``experiment power`` promise."""
+"""How often an effect is found: as often as ``visible_effect`` and ``experiment power`` promise, whether noise is normal,
+heavy-tailed or skewed."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ import pytest
 
 from profiler.analysis import stats
 from profiler.analysis.compare import CompareOptions, compare_arms
-from profiler.analysis.stats_power import POWER, NoiseVariance, planned_effect, runs_needed, visible_effect
+from profiler.analysis.stats_power import POWER, NoiseVariance, planned_effect, runs_needed, tolerance_of, visible_effect
 from profiler.analysis.stats_spread import sampling_variance
 from profiler.model.comparison import Verdict
 from support.arms import arm
@@ -41,20 +42,20 @@ def noise_of_pilots(setting: Setting, is_paired: bool, experiments: int, generat
 
 
 @experiments_of
+@pytest.mark.parametrize("noise", KINDS)
 @pytest.mark.parametrize("is_paired", [True, False], ids=["paired", "welch"])
 @pytest.mark.parametrize("rows", [1, 5, 20])
-def test_the_visible_effect_is_found_as_often_as_promised(rows: int, is_paired: bool, experiments: int) -> None:
+def test_the_visible_effect_is_found_as_often_as_promised(rows: int, is_paired: bool, noise: str, experiments: int) -> None:
     """Every experiment is made again with the effect that it named."""
-    for runs in (3, 4, 5, 10, 30):
-        setting = Setting(runs=runs, rows=rows)
-        generator = generator_of("promise", setting, is_paired)
-        pilots = two_arms(Setting(runs=runs), experiments, generator)
+    rates = {}
+    for runs in (3, *RUNS):
+        generator = generator_of("promise", noise, runs, rows, is_paired)
+        pilots = two_arms(Setting(noise, runs), experiments, generator)
         test = (stats.paired_t if is_paired else stats.welch_t)(*pilots)
-        effects = visible_effect(test.standard_error[:, 0], test.degrees[:, 0], rows)
-        rate = detection_rate(setting, effects, is_paired, generator)
-        kind = "paired" if is_paired else "welch"
-        print(f"\n{kind}, {runs} runs, {rows} rows: {effects.mean():.2f} sd on average, found in {100 * rate:.1f} %")
-        assert abs(rate - POWER) <= TOLERANCE + rate_error(POWER, experiments)
+        seen = NoiseVariance(np.ones(1), None if is_paired else np.ones(1), runs)
+        effects = visible_effect(test.standard_error[:, 0], test.degrees[:, 0], seen, rows)
+        rates[runs, runs] = detection_rate(Setting(noise, runs, rows), effects, is_paired, generator)
+    hold_promise(rates, f"visible effect, {'paired' if is_paired else 'welch'}, {noise}, {rows} rows", is_paired, experiments)
 
 
 @experiments_of
@@ -63,7 +64,7 @@ def test_the_visible_effect_is_found_as_often_as_promised(rows: int, is_paired: 
 @pytest.mark.parametrize("rows", [1, 5, 20])
 def test_what_an_experiment_says_of_the_next_one_holds(rows: int, is_paired: bool, noise: str, experiments: int) -> None:
     """An experiment is made, the effects that so many runs would show are asked for, and a second experiment with that many
-    runs and that effect is made.  Within 5 points for normal noise; other noise is printed, and its effects are found too."""
+    runs and that effect is made."""
     rates = {}
     asked = FEW_RUNS if experiments < 1000 else RUNS
     for seen in asked:
@@ -72,12 +73,15 @@ def test_what_an_experiment_says_of_the_next_one_holds(rows: int, is_paired: boo
         effects = planned_effect(pilots, np.array(asked), rows)
         for column, runs in enumerate(asked):
             rates[seen, runs] = detection_rate(Setting(noise, runs, rows), effects[:, column], is_paired, generator)
-    values = np.array(list(rates.values()))
-    kind = "paired" if is_paired else "welch"
-    print(f"\n{kind}, {noise}, {rows} rows: found in {100 * values.min():.1f} - {100 * values.max():.1f} %")
-    assert values.min() > 0.5
-    if noise == "normal":
-        assert abs(values - POWER).max() <= TOLERANCE + rate_error(POWER, experiments)
+    hold_promise(rates, f"next one, {'paired' if is_paired else 'welch'}, {noise}, {rows} rows", is_paired, experiments)
+
+
+def hold_promise(rates: dict[tuple[int, int], float], what: str, is_paired: bool, experiments: int) -> None:
+    """``rates`` by runs seen and runs planned: as far from 80 % as ``experiment power`` says, whatever the noise."""
+    found = {key: f"{100 * rate:.1f}" for key, rate in rates.items()}
+    print(f"\n{what}: found in {100 * min(rates.values()):.1f} - {100 * max(rates.values()):.1f} %; {found}")
+    off = max(abs(rate - POWER) for rate in rates.values())
+    assert off <= tolerance_of(is_paired) + rate_error(POWER, experiments)
 
 
 @experiments_of
@@ -138,5 +142,5 @@ def test_sampling_variance_is_that_of_sampled_counts() -> None:
     generator = generator_of("sampling")
     shares = np.array([0.6, 0.3, 0.08, 0.02])
     counts = generator.multinomial(2000, shares, size=5000).T.astype(np.float64)
-    estimated = sampling_variance(counts * 1e6, counts, np.full(counts.shape, 2000e6)).mean(axis=-1)
+    estimated = sampling_variance(counts * 1e6, counts * 1e12, np.full(5000, 2000e6)).mean(axis=-1)
     np.testing.assert_allclose(estimated, (counts * 1e6).var(axis=-1), rtol=0.08)

@@ -86,6 +86,7 @@ def cost_table(rows: Mapping[str, Sequence[int]]) -> CostTable:
         self_weight=weight,
         total_weight=weight,
         self_samples=weight // PERIOD_NS,
+        self_squares=weight.astype(np.float64) * PERIOD_NS,
         total=weight.sum(axis=0),
     )
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from collectors.disturbance import disturbances, host_activity
 from collectors.launcher import LaunchRequest, launch_recorded
 from collectors.perf_record import start_recording
 from collectors.recording_file import read_recording
@@ -18,6 +19,8 @@ from support.workload import Timers, parse_timers
 from symbolize.locate import Locator
 from symbolize.symbolizer import Symbolizer
 
+# Then the last run counts, disturbed or not.
+MOST_DISTURBED = 3
 ALL_PHASES = "^phase::"
 
 
@@ -45,7 +48,24 @@ def record(
     scratch: Path,
     read_timers: Callable[[str], Timers] = parse_timers,
 ) -> RecordedRun:
-    """One run under perf; the raw recording is removed again."""
+    """One run under perf, made again where something else disturbed it; the raw recording is removed."""
+    for _ in range(MOST_DISTURBED):
+        before = host_activity()
+        run = _record_once(program, arguments, settings, scratch, read_timers)
+        reasons = disturbances(before, host_activity())
+        if not reasons:
+            break
+        print(f"{program.name}: {', '.join(reasons)}")
+    return run
+
+
+def _record_once(
+    program: Path,
+    arguments: tuple[str, ...],
+    settings: PerfSettings,
+    scratch: Path,
+    read_timers: Callable[[str], Timers],
+) -> RecordedRun:
     output, recording = scratch / "output.txt", scratch / "perf.data"
     command = (str(program), *arguments)
     outcome, recorder = launch_recorded(LaunchRequest(command, output), lambda pid: start_recording(settings, pid, recording))

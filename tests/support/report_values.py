@@ -40,6 +40,7 @@ def cost_table(
         self_weight=weights * MS,
         total_weight=overall * MS,
         self_samples=weights,
+        self_squares=weights.astype(np.float64) * MS**2,
         total=weights.sum(axis=0) * MS,
     )
 

@@ -11,7 +11,7 @@ import pytest
 
 from collectors.attach_target import AttachTarget, TargetFinder, find_target
 from collectors.attached_perf import ATTEMPTS, attach
-from collectors.process_group import GroupGuard
+from collectors.guard import GroupGuard
 from profiler.errors import CaptureError
 from profiler.model.run import PerfSettings
 

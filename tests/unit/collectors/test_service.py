@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from collectors.guard import GroupGuard
 from collectors.process_group import GroupCommand, GroupProcess, ProcessGroups
-from collectors.process_times import all_processes, cpu_usage, tree, used_between
+from collectors.process_times import all_processes, cpu_usage, has_running, tree, used_between
 from collectors.service import (
     Readiness,
     ServiceFailure,
@@ -30,7 +31,7 @@ SPIN = "import time\nend = time.process_time() + {}\nwhile time.process_time() <
 
 @pytest.fixture
 def groups() -> Iterator[ProcessGroups]:
-    with ProcessGroups() as made:
+    with GroupGuard() as guard, ProcessGroups(guard) as made:
         yield made
 
 
@@ -135,7 +136,9 @@ def test_endings_of_a_service(groups: ProcessGroups, tmp_path: Path) -> None:
 
 
 def members(group: int) -> list[int]:
-    return [status.pid for status in all_processes().values() if status.session == group]
+    """Those that have not ended; what has ended and waits to be waited for has no command line any more."""
+    of_session = [status.pid for status in all_processes().values() if status.session == group]
+    return [pid for pid in of_session if Path(f"/proc/{pid}/cmdline").exists() and Path(f"/proc/{pid}/cmdline").read_bytes()]
 
 
 def test_workers_end_with_their_service(groups: ProcessGroups, tmp_path: Path) -> None:
@@ -149,8 +152,9 @@ def test_workers_end_with_their_service(groups: ProcessGroups, tmp_path: Path) -
 
 def test_nothing_is_left_when_slotscope_is_killed(tmp_path: Path) -> None:
     script = (
-        "import sys, time\nfrom pathlib import Path\nfrom collectors.process_group import GroupCommand, ProcessGroups\n"
-        "with ProcessGroups() as groups:\n"
+        "import sys, time\nfrom pathlib import Path\nfrom collectors.guard import GroupGuard\n"
+        "from collectors.process_group import GroupCommand, ProcessGroups\n"
+        "with GroupGuard() as guard, ProcessGroups(guard) as groups:\n"
         f"    made = groups.start(GroupCommand(('/bin/sh', '-c', 'sleep 60 & exec sleep 60'), Path({str(tmp_path / 'o')!r})))\n"
         "    print(made.pid, flush=True)\n    time.sleep(60)\n"
     )
@@ -180,3 +184,13 @@ def test_cpu_time_of_a_running_tree_is_what_its_end_tells() -> None:
     process.stdout.close()
     assert user_ns + system_ns >= 0.3e9
     assert user_ns + system_ns == pytest.approx((usage.ru_utime + usage.ru_stime) * 1e9, rel=0.15)
+
+
+def test_what_has_ended_runs_no_more_though_nobody_waited_for_it() -> None:
+    with subprocess.Popen(["sleep", "60"], start_new_session=True) as process:
+        assert has_running(process.pid)
+        process.kill()
+        while Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z":
+            time.sleep(0.01)
+        assert not has_running(process.pid)
+        os.killpg(process.pid, 0)  # for the kernel its group is still there

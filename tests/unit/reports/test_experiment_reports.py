@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import product
+from statistics import fmean, stdev
 
+import jsonschema
 import pytest
 
 from profiler.analysis.compare import CompareOptions, compare_arms
@@ -30,6 +33,7 @@ from profiler.model.experiment_result import (
     ComposedComparison,
     ComposedRow,
     ConditionResult,
+    ExperimentPower,
     ExperimentResult,
     MetricAgreement,
 )
@@ -50,11 +54,13 @@ from reports.experiment_tables import (
 from reports.experiment_wording import condition_title, headline
 from reports.json_experiment import render_experiment_json, render_power_json
 from reports.markdown_experiment import render_experiment_markdown, render_power_markdown
+from reports.markdown_text import LEFT_OUT
 from reports.plots.experiment_plots import experiment_plots
 from reports.quantities import Scale
 from reports.redact import redacted
 from reports.terminal_experiment import render_experiment, render_power
 from reports.terminal_table import TerminalStyle
+from support import report_schemas
 from support.arms import Place, arm, infos, with_times
 
 MS = 1_000_000
@@ -129,6 +135,8 @@ def test_builds_and_what_they_cost() -> None:
         ("vecmap", "VecMap", "", "", "", "", "2,000.0 ms"),
         ("lockfree", "no locks", "", "", "", "", ""),
     )
+    earlier = VariantFacts("base", build=BuildCost(("cargo",), 40 * MS, 1, 1, "none: an earlier build was there"))
+    assert variant_table(record(variants=(earlier,))).rows[0][1] == "40.0 ms (incremental)"
     assert [bytes_text(size) for size in (0, 12, 1500, 2_500_000)] == ["", "12 B", "1.5 kB", "2.5 MB"]
 
 
@@ -157,7 +165,8 @@ def test_shares_add_up_and_the_rest_is_summed() -> None:
 def test_agreement_is_told_with_what_it_means() -> None:
     agreed = MetricAgreement("epoch", -0.121, -0.123, 0.002, Interval(-0.01, 0.02), Agreement.AGREE)
     assert agreement_line(agreed) == (
-        "epoch: the profile changed by -12.1 %, epoch by -12.3 %: they agree within what these runs can tell"
+        "epoch: the profile changed by -12.1 %, the metric by -12.3 % (geometric means): "
+        "they agree within what these runs can tell"
     )
     differing = replace(
         agreed, agreement=Agreement.DIFFER, difference_interval=Interval(0.05, 0.07), meaning="epoch fell further"
@@ -205,12 +214,44 @@ def test_json_says_all_of_it() -> None:
     assert document["controls"][0]["control"] == "partial"
 
 
+def test_json_rows_say_how_far_apart_arms_are() -> None:
+    """sigma, overlap and the exact permutation p of seven rounds and two rows, counted here."""
+    base = {"hash": [300, 304, 297, 301, 299, 303, 300], "tree": [200, 203, 199, 201, 198, 202, 200]}
+    cand = {"hash": [281, 283, 280, 282, 279, 285, 281], "tree": [199, 205, 199, 200, 200, 201, 199]}
+    arms = [
+        arm(name, {row: [v * MS for v in values] for row, values in rows.items()}) for name, rows in (("a", base), ("b", cand))
+    ]
+    condition = ConditionResult("full", compare_arms(arms[0], arms[1:], CompareOptions()), ())
+    result = ExperimentResult("s1", "2026-03-01T10:00:00+00:00", record(), (condition,))
+    candidate = json.loads(render_experiment_json(result))["conditions"][0]["candidates"][0]
+    jsonschema.validate(candidate["rows"], {"type": "array", "items": report_schemas.ROW})
+    rows = {row["name"]: row for row in candidate["rows"]}
+    for name in base:
+        differences = [after - before for before, after in zip(base[name], cand[name], strict=True)]
+        assert rows[name]["sigma"] == pytest.approx(abs(fmean(differences)) / (stdev(differences) / 7**0.5))
+        flipped = [
+            abs(sum(sign * d for sign, d in zip(signs, differences, strict=True))) for signs in product((1, -1), repeat=7)
+        ]
+        assert rows[name]["permutation_p"] == sum(total >= abs(sum(differences)) for total in flipped) / 128
+    # -19, -21, -17, -19, -20, -18, -19: mean -19, sum of squares 10; every one has the same sign.
+    assert rows["hash"]["sigma"] == pytest.approx(19 / (10 / 6 / 7) ** 0.5)
+    assert (rows["hash"]["no_overlap"], rows["hash"]["permutation_p"]) == (True, 2 / 128)
+    assert rows["tree"]["no_overlap"] is False
+
+
+def test_json_rows_of_few_runs_have_no_permutation_p() -> None:
+    """Four rounds: no sign flip is rarer than 2 of 16."""
+    rows = json.loads(render_experiment_json(experiment().result))["conditions"][0]["candidates"][0]["rows"]
+    assert {row["permutation_p"] for row in rows} == {None}
+
+
 def test_power_in_every_format() -> None:
     table = power_table(costs("base", BASE), costs("cand", CAND), "category", 0.01, (4, 16))
-    assert json.loads(render_power_json(table))["runs"] == [4, 16]
+    power = ExperimentPower("s1", "epoch", (table,))
+    assert json.loads(render_power_json(power))["comparisons"][0]["runs"] == [4, 16]
     assert [row[0] for row in power_text_table(table, 0).rows][:3] == ["hash", "tree", "total"]
-    assert "| hash |" in render_power_markdown(table, 8)
-    assert "4 runs" in render_power(table, 8, TerminalStyle(100))
+    assert "| hash |" in render_power_markdown(power, 8)
+    assert "4 runs" in render_power(power, 8, TerminalStyle(100))
 
 
 def test_markdown_is_safe_and_within_its_limit() -> None:
@@ -312,3 +353,31 @@ def test_composed_rows_beyond_the_limit_are_counted() -> None:
     assert [line[0] for line in table.rows] == ["r", "r", "r", "other (2)", "r"]
     assert set(table.rows[3][1:]) == {""}
     assert table.rows[0][-1] == "lower *", "what is counted need not be time"
+
+
+def of_200_rows(name: str, place: int) -> ArmCosts:
+    rows = range(200)
+    return arm(name, {f"a::function_{row}": [(1000 + (7 * row * run * place) % 31) * MS for run in range(30)] for row in rows})
+
+
+@pytest.mark.parametrize(("arms", "plan_lines"), [(2, 10), (4, 10), (4, 20_000), (12, 10)])
+def test_markdown_of_two_hundred_rows_and_many_runs_is_short_enough(arms: int, plan_lines: int) -> None:
+    """30 runs of 200 rows in every arm: 8 rows a table, the others summed up, and what is cut off is said to be."""
+    names = ["base", *(f"variant-{number}" for number in range(1, arms))]
+    made = [of_200_rows(name, place + 1) for place, name in enumerate(names)]
+    comparison = compare_arms(made[0], made[1:], CompareOptions())
+    gains = tuple(gain_attribution(made[0], candidate, "category") for candidate in made[1:])
+    plan = "".join(f"# line {number} of a long plan\n" for number in range(plan_lines))
+    facts = record(variants=tuple(VariantFacts(name) for name in names), conditions=(), plan_text=plan)
+    result = ExperimentResult("s1", "2026-03-01T10:00:00+00:00", facts, (ConditionResult("", comparison, gains, None),))
+    page = render_experiment_markdown(ExperimentReport(result, tuple(made), 8))
+    assert len(page) <= 60_000
+    assert page.count("<details>") == page.count("</details>") <= 1
+    assert page.count("\n```") % 2 == 0, "every block of code that is begun is ended"
+    assert LEFT_OUT in page
+    tables = [block for block in page.split("\n\n") if block.startswith("| category |")]
+    assert len(tables) in (arms - 1, page.count("### variant-"), page.count("### variant-") - 1)
+    for cells in tables:
+        assert 4 <= cells.count("function") <= 8
+        assert cells.count("| other rows (") == 1
+    assert page.splitlines()[2 : 2 + arms - 1] == [line for line in page.splitlines() if line.startswith("- **variant-")]

@@ -81,6 +81,9 @@ def test_comparison() -> None:
         "p": 0.25,
         "p_adjusted": 0.25,
         "verdict": "faster",
+        "sigma": None,
+        "no_overlap": False,
+        "permutation_p": None,
         "values": {"baseline": [2 * MS, 4 * MS], "candidate": [MS, 2 * MS]},
     }
     assert candidate["rows"][1]["relative"] is None

@@ -82,7 +82,7 @@ def test_a_small_comparison() -> None:
         "inside noise (visible from ±3.0 ms, 12 runs per arm to decide the effect seen) |\n"
         "| **total** | 600.0 | 501.0 | -99.0 | [-104.0, -94.0] | -16.5 % | 0.0002 | **faster** |\n"
         "\n"
-        "| time or metric | unit | base | cand | delta | 95 % interval | change | p adjusted | verdict |\n"
+        "| time or metric | unit | base | cand | delta | 95 % interval | change | p (not adjusted) | verdict |\n"
         "| :-- | :-- | --: | --: | --: | --: | --: | --: | :-- |\n"
         "| wall | ms | 70.0 | 60.0 | -10.0 | [-11.0, -9.0] | -14.3 % [-16.0, -13.0] % | 0.0010 | **faster** |\n"
         "\n"

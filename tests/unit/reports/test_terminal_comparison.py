@@ -51,7 +51,7 @@ def test_wide() -> None:
         "malloc           30.0   30.0      0.00   [-0.50, +0.50]    0.0 %  no difference beyond 1 %       1\n"
         "total           830.0  731.7     -98.3  [-106.0, -91.0]  -11.8 %  faster                    0.0001\n"
         "\n"
-        "metric  unit   base   cand   delta    95 % interval   change  verdict   p adj\n"
+        "metric  unit   base   cand   delta    95 % interval   change  verdict       p\n"
         "wall    ms    900.0  800.0  -100.0  [-105.0, -95.0]  -11.1 %  faster   0.0004\n"
         "rate          3.200  3.500   +0.30   [+0.20, +0.40]   +9.4 %  higher    0.010\n"
         "\n"

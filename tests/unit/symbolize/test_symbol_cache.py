@@ -28,6 +28,7 @@ from symbolize.dwarf.debug_info import DebugInfo
 from symbolize.dwarf.sections import read_sections
 from symbolize.dwarf.source_map import SourceMap
 from symbolize.dwarf.strings import StringPool, make_pool
+from symbolize.stored_functions import StoredFunctions, joined, store_functions
 from symbolize.symbol_names import SymbolNames
 
 SOURCE = r"""
@@ -100,25 +101,51 @@ FUNCTIONS = (
 )
 
 
+def found_in(stored: StoredFunctions | None, functions: tuple[Function, ...]) -> list[Function | None]:
+    assert stored is not None
+    assert len(stored) == len(functions)
+    return [stored.find(each.linkage_name, each.name_source) for each in functions]
+
+
 def test_stored_functions_come_back_equal(tmp_path: Path) -> None:
     cache = SymbolCache(tmp_path)
-    assert cache.load_functions(b"\x01\x02") == ()
-    assert cache.store_functions(b"\x01\x02", FUNCTIONS)
-    assert cache.load_functions(b"\x01\x02") == FUNCTIONS
-    assert not cache.store_functions(b"", FUNCTIONS)
+    assert cache.load_functions(b"\x01\x02") is None
+    assert cache.store_functions(b"\x01\x02", store_functions(FUNCTIONS))
+    loaded = cache.load_functions(b"\x01\x02")
+    assert found_in(loaded, FUNCTIONS) == list(FUNCTIONS)
+    assert not cache.store_functions(b"", store_functions(FUNCTIONS))
 
 
 @given(st.data())
 def test_any_damaged_byte_of_the_functions_makes_them_absent(data: st.DataObject) -> None:
-    content = bytearray(b"".join(encode_functions(FUNCTIONS)))
+    content = bytearray(b"".join(encode_functions(store_functions(FUNCTIONS))))
     position = data.draw(st.integers(0, len(content) - 1))
     content[position] ^= data.draw(st.integers(1, 255))
-    assert decode_functions(bytes(content)) == ()
+    assert decode_functions(bytes(content)) is None
 
 
-def test_functions_with_a_zero_in_their_name_are_left_out() -> None:
-    odd = Function("a\0b", "a\0b", "a\0b", "", NameSource.QUALIFIED)
-    assert decode_functions(b"".join(encode_functions((FUNCTIONS[0], odd, FUNCTIONS[1])))) == FUNCTIONS[:2]
+ODD_NAMES = st.text(
+    st.one_of(st.characters(exclude_categories=["Cs"]), st.characters(min_codepoint=0xDC80, max_codepoint=0xDCFF))
+)
+
+
+@given(st.lists(st.tuples(ODD_NAMES, ODD_NAMES, st.sampled_from(NameSource)), unique_by=lambda each: each[1:], max_size=8))
+def test_any_names_come_back_equal(names: list[tuple[str, str, NameSource]]) -> None:
+    functions = tuple(Function(name, linkage_name, name[:2], name[1:], source) for name, linkage_name, source in names)
+    for cut in (0, len(functions) // 2):
+        stored = joined(store_functions(functions[:cut]), store_functions(functions[cut:]))
+        decoded = decode_functions(b"".join(encode_functions(stored)))
+        assert found_in(decoded, functions) == list(functions)
+
+
+def test_functions_are_told_apart_by_linkage_name_and_source() -> None:
+    stored = store_functions(FUNCTIONS)
+    assert all(stored.holds(each) for each in FUNCTIONS)
+    assert stored.find("elsewhere", FUNCTIONS[0].name_source) is None
+    others = [source for source in NameSource if source not in {each.name_source for each in FUNCTIONS}]
+    assert others
+    assert stored.find(FUNCTIONS[0].linkage_name, others[0]) is None
+    assert not stored.holds(replace(FUNCTIONS[0], name_source=others[0]))
 
 
 def test_files_without_build_id_are_not_cached(source_map: SourceMap, tmp_path: Path) -> None:

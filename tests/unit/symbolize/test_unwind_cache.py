@@ -123,7 +123,7 @@ EXPRESSIONS = StoredRules(
 
 
 def test_every_kind_of_rule_survives() -> None:
-    decoded = decode_rules(b"".join(encode_rules(EXPRESSIONS)))
+    decoded = decode_rules(b"".join(encode_rules(EXPRESSIONS)), {})
     assert decoded is not None
     assert decoded.rows == EXPRESSIONS.rows
     for name in ("layout", "pages", "length", "rule"):
@@ -133,10 +133,10 @@ def test_every_kind_of_rule_survives() -> None:
 def test_damage_is_as_good_as_absence(tmp_path: Path) -> None:
     whole = b"".join(encode_rules(EXPRESSIONS))
     for position in range(len(whole)):
-        assert decode_rules(whole[:position]) is None
+        assert decode_rules(whole[:position], {}) is None
         flipped = bytearray(whole)
         flipped[position] ^= 0x41
-        assert decode_rules(bytes(flipped)) is None
+        assert decode_rules(bytes(flipped), {}) is None
     cache = UnwindRuleCache(SymbolCache(tmp_path))
     assert cache.load_rules(b"\x12\x34") is None
     assert not cache.store_rules(b"", EXPRESSIONS)
@@ -156,7 +156,7 @@ def test_damage_is_as_good_as_absence(tmp_path: Path) -> None:
     ids=["row", "negative row", "too short", "negative length", "order", "negative page", "too few pages"],
 )
 def test_numbers_that_lead_outside_are_refused(wrong: StoredRules) -> None:
-    assert decode_rules(b"".join(encode_rules(wrong))) is None
+    assert decode_rules(b"".join(encode_rules(wrong)), {}) is None
 
 
 def test_the_layout_tells_files_apart(image: ElfImage) -> None:

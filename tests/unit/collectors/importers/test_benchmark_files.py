@@ -136,3 +136,14 @@ def test_what_hyperfine_writes(tmp_path: Path) -> None:
     assert len(runs) == 3
     assert min(values(runs, "wall")) >= 20e6
     assert values(runs, "wall") == [1e9 * seconds for seconds in json.loads(path.read_text())["results"][1]["times"]]
+
+
+@pytest.mark.skipif(shutil.which("hyperfine") is None, reason="hyperfine is not installed")
+def test_what_hyperfine_writes_of_runs_that_fail(tmp_path: Path) -> None:
+    path = tmp_path / "real.json"
+    options = ["-N", "--ignore-failure", "--runs", "2", "--parameter-list", "code", "0,3", "--export-json", str(path)]
+    subprocess.run(["hyperfine", *options, "sh -c 'exit {code}'"], check=True, capture_output=True)
+    arms = read_arms(path, LOCATOR)
+    assert [(capture.info.identity.variant, capture.info.outcome.failure) for capture in arms] == [
+        ("sh -c 'exit 0'", ""), ("sh -c 'exit 0'", ""), ("sh -c 'exit 3'", "exit code 3"), ("sh -c 'exit 3'", "exit code 3")
+    ]  # fmt: skip

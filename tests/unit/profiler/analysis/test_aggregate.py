@@ -103,6 +103,8 @@ def test_threads_processes_and_hosts() -> None:
     assert rows("process") == [("app", 1111, 1111)]
     assert rows("host") == [("host1", 1111, 1111)]
     assert table("thread").self_samples.tolist() == [[2], [2]]
+    assert table("thread").self_squares.tolist() == [[1 + 1000**2], [10**2 + 100**2]]
+    assert table("category").self_squares.tolist() == [[10**2 + 1000**2], [100**2], [1]]
 
 
 def test_every_dimension_adds_up() -> None:
@@ -111,6 +113,7 @@ def test_every_dimension_adds_up() -> None:
         assert cost.self_weight.sum() == 1111
         assert cost.total.tolist() == [1111]
         assert cost.self_samples.sum() == 4
+        assert cost.self_squares.sum() == 1 + 10**2 + 100**2 + 1000**2
 
 
 def test_a_line_that_is_not_known() -> None:
@@ -124,21 +127,26 @@ def column(*values: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     return np.array(values, np.int64)
 
 
+def floats(*values: float) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    return np.array(values, np.float64)
+
+
 def test_merging_runs() -> None:
-    first = RunTable(("b", "a"), ("B1", "A"), column(5, 7), column(50, 7), column(1, 2))
-    second = RunTable(("a", "c", "b"), ("A", "C", "B2"), column(1, 3, 0), column(1, 3, 49), column(1, 1, 0))
+    first = RunTable(("b", "a"), ("B1", "A"), column(5, 7), column(50, 7), column(1, 2), floats(5, 7))
+    second = RunTable(("a", "c", "b"), ("A", "C", "B2"), column(1, 3, 0), column(1, 3, 49), column(1, 1, 0), floats(1, 9, 0))
     cost = merge_runs("function", [first, second])
     assert cost.names == ("a", "b", "c")
     assert cost.labels == ("A", "B1", "C")
     assert cost.self_weight.tolist() == [[7, 1], [5, 0], [0, 3]]
     assert cost.total_weight.tolist() == [[7, 1], [50, 49], [0, 3]]
     assert cost.self_samples.tolist() == [[2, 1], [1, 0], [0, 1]]
+    assert cost.self_squares.tolist() == [[7, 1], [5, 0], [0, 9]]
     assert cost.total.tolist() == [12, 4]
 
 
 def test_rows_of_equal_weight_are_sorted_by_name() -> None:
     names = ("z", "a", "m")
-    table = RunTable(names, names, column(2, 2, 2), column(2, 2, 2), column(1, 1, 1))
+    table = RunTable(names, names, column(2, 2, 2), column(2, 2, 2), column(1, 1, 1), floats(4, 4, 4))
     cost = merge_runs("function", [table])
     assert cost.names == ("a", "m", "z")
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from profiler.analysis.apply_symbols import apply_symbols, frames_by_dso
+from profiler.model.dso import Dso, DsoKind
 from profiler.model.symbols import NameSource, SymbolizedCapture
 from support.profile_from_text import profile_from_text
 
@@ -53,6 +56,20 @@ def test_names_from_the_recording_get_keys() -> None:
     symbolized = apply_symbols(profile.capture, {}, lambda name: (name.removesuffix(".isra.0"), "trait"))
     fault = next(function for function in symbolized.functions if function.name == "fault.isra.0")
     assert (fault.key, fault.trait_key, fault.name_source) == ("fault", "trait", NameSource.CAPTURE)
+
+
+def test_code_known_by_its_source_file_has_file_line_and_its_own_name_as_key() -> None:
+    capture = profile_from_text("main  [kernel]!<module>").capture
+    row = next(row for row, dso in enumerate(capture.dsos) if dso.name == "[kernel]")
+    frame = int((capture.frames.dso == row).nonzero()[0][0])
+    for line, expected in ((7, 7), (2**64 - 1, 2**31 - 1)):
+        offset = capture.frames.offset.copy()
+        offset[frame] = line
+        dsos = (*capture.dsos[:row], Dso("/srv/relay.py", b"", DsoKind.SOURCE), *capture.dsos[row + 1 :])
+        changed = replace(capture, dsos=dsos, frames=replace(capture.frames, offset=offset))
+        symbolized = apply_symbols(changed, {}, lambda name: (name.replace("<module>", ""), ""))
+        assert chain(symbolized, frame) == [("<module>", "/srv/relay.py", expected)]
+        assert "<module>" in {function.key for function in symbolized.functions}
 
 
 def test_a_dso_without_an_answer_stays_unresolved() -> None:

@@ -15,7 +15,7 @@ from profiler.analysis.compose import Leg, compose
 from profiler.analysis.control import ArmPair, against_control
 from profiler.analysis.gain import gain_attribution
 from profiler.analysis.ladder import ladder
-from profiler.analysis.power import power_table
+from profiler.analysis.power import control_power, power_table
 from profiler.analysis.stats_contrast import Term, contrast
 from profiler.errors import AnalysisError
 from profiler.model import comparison
@@ -255,3 +255,28 @@ def test_power_of_a_paired_experiment() -> None:
     deviation = np.std(np.sum(list(CAND.values()), 0) - np.sum(list(BASE.values()), 0), ddof=1) * MS
     critical = scipy_stats.t.ppf(0.975, needed - 1)
     assert scipy_stats.nct.sf(critical, needed - 1, thin_margin * mean / deviation * sqrt(needed)) > 0.8
+
+
+def test_power_of_a_control_whose_arms_were_recorded_apart() -> None:
+    """Four arms of one spread scatter like two with root 2 times of it, and are promised no more."""
+    pattern = np.array([0.0, 3.0, -2.0, 1.0, -2.0])
+
+    def of(name: str, mean: float, factor: float) -> ArmCosts:
+        return metric_arm(name, infos(name, 5, Place(session=name)), (mean + factor * pattern).tolist())
+
+    full = ArmPair("full", of("a", 300, 1.0), of("b", 200, 1.0))
+    partial = ArmPair("partial", of("c", 100, 1.0), of("d", 90, 1.0))
+    found = control_power(full, partial, "category", 0.01)
+    pair = power_table(of("e", 300, sqrt(2)), of("f", 200, sqrt(2)), "category", 0.01)
+    assert (found.test, found.control, found.candidate) == (comparison.TestKind.WELCH, "partial", "b")
+    assert (found.promise.low, found.promise.high) == pytest.approx((0.72, 0.88))
+    slots = [next(row for row in table.metrics if row.name == "slot") for table in (found, pair)]
+    assert slots[0].visible == pytest.approx(slots[1].visible)
+    assert slots[0].runs_for_margin == slots[1].runs_for_margin
+    assert slots[0].mean == slots[1].mean == pytest.approx(300 * MS)
+
+
+def test_a_control_of_one_run_has_no_power() -> None:
+    pairs = [ArmPair(name, arm("base", {"all": [5]}), arm("cand", {"all": [4]})) for name in ("full", "partial")]
+    with pytest.raises(AnalysisError, match="at least 2 runs of each are needed"):
+        control_power(pairs[0], pairs[1], "category", 0.01)

@@ -13,13 +13,18 @@ from profiler.analysis.stats_spread import modified_z_scores, outliers, sampling
 
 def test_sampling_variance_by_hand() -> None:
     # 50 of 100 samples of 1000 ns each: 1000^2 x 100 x 0.5 x 0.5 = 2.5e7; 1 of 10,000: 1000^2 x 1 x 0.9999.
-    found = sampling_variance(np.array([50e3, 1e3]), np.array([50.0, 1.0]), np.array([100e3, 10_000e3]))
-    assert found.tolist() == pytest.approx([2.5e7, 0.9999e6], rel=1e-12)
+    weight, total = np.array([[50e3, 1e3], [50e3, 9_999e3]]), np.array([100e3, 10_000e3])
+    found = sampling_variance(weight, 1e3 * weight, total)
+    assert found.tolist() == [pytest.approx([2.5e7, 0.9999e6], rel=1e-12)] * 2
+    # 3 samples of 10 and 7 of 20: shares 30 / 170 and 140 / 170; (140 / 170)^2 x 300 + (30 / 170)^2 x 2800 for both.
+    found = sampling_variance(np.array([[30.0], [140.0]]), np.array([[300.0], [2800.0]]), np.array([170.0]))
+    assert found.ravel().tolist() == pytest.approx([(140**2 * 300 + 30**2 * 2800) / 170**2] * 2)
 
 
 def test_sampling_variance_of_nothing_and_of_everything_is_0() -> None:
-    assert sampling_variance(np.array([0.0, 5e3]), np.array([0.0, 5.0]), np.array([5e3, 5e3])).tolist() == [0.0, 0.0]
-    assert sampling_variance(np.array([0.0]), np.array([0.0]), np.array([0.0])).tolist() == [0.0]
+    weight = np.array([[0.0, 5e3], [5e3, 0.0]])
+    assert sampling_variance(weight, 1e3 * weight, np.array([5e3, 5e3])).tolist() == [[0.0, 0.0], [0.0, 0.0]]
+    assert sampling_variance(np.zeros((1, 1)), np.zeros((1, 1)), np.zeros(1)).tolist() == [[0.0]]
 
 
 def test_modified_z_scores_by_hand() -> None:

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
 
+import jsonschema
 import pytest
 from scipy import stats as scipy_stats
 
 from profiler.cli.main import main
 from profiler.experiment.experiment_session import DOCUMENT, encode_record
-from profiler.model.experiment import Design, Direction, ExperimentRecord, MetricFacts, VariantFacts
+from profiler.model.experiment import ConditionFacts, Design, Direction, ExperimentRecord, MetricFacts, VariantFacts
 from profiler.model.run import Metric, RunMode, RunOutcome
 from profiler.store.records import SessionStart
 from profiler.store.store import open_store
+from support import report_schemas
 from support.small_captures import SAMPLE_NS, small_capture, small_info
 
 BASE, CAND = (100, 104, 97, 101), (80, 82, 79, 80)
@@ -41,11 +47,13 @@ def in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 def experiment(
     profiled: bool,
     per: float = 1.0,
-    counts: tuple[tuple[int, ...], ...] = (BASE, CAND),
+    counts: Sequence[tuple[float, ...]] = (BASE, CAND),
     primary: str = "epoch",
     direction: Direction = Direction.LOWER,
+    conditions: tuple[ConditionFacts, ...] = (),
 ) -> None:
-    """Every run has so many samples of 1 ms and a metric "epoch" of twice that; all wall times are 100 ms."""
+    """Every run has so many samples of 1 ms and a metric "epoch" of twice that; all wall times are 100 ms.  Under the second
+    condition, and the third, runs have 20 samples more, and 40, and the candidates' changes are not there."""
     variants = ("base", "cand", "more")[: len(counts)]
     store = open_store(Path(".slotscope"), create=True)
     session = store.begin_session(SessionStart("2026-03-01T10:00:00+00:00", "h", ("epoch",), 1, has_rounds=True))
@@ -60,17 +68,31 @@ def experiment(
         metrics=(MetricFacts("epoch", direction, "regex"),),
         primary=primary,
         per=per,
+        conditions=conditions,
     )
     store.put_document(session, DOCUMENT, encode_record(record))
+    arms = [
+        (f"{variant}@{condition.name}" if condition else variant, in_condition(place, of_runs, counts[0]))
+        for place, condition in enumerate(conditions or (None,))
+        for variant, of_runs in zip(variants, counts, strict=True)
+    ]
     for number in range(len(counts[0])):
-        for variant, of_runs in zip(variants, counts, strict=True):
-            plain = small_info(variant, number, RunMode.PLAIN, session=session)
+        for label, of_runs in arms:
+            plain = small_info(label, number, RunMode.PLAIN, session=session)
             metric = Metric("epoch", 2.0 * SAMPLE_NS * of_runs[number], "ns")
             store.add(small_capture({}, replace(plain, outcome=replace(plain.outcome, metrics=(metric,)))))
             if profiled:
-                store.add(small_capture({"main/sha": of_runs[number]}, small_info(variant, number, session=session)))
+                store.add(small_capture({"main/sha": int(of_runs[number])}, small_info(label, number, session=session)))
         store.finish_round(session, number)
     store.finish_session(session)
+
+
+def in_condition(place: int, of_runs: tuple[float, ...], of_baseline: tuple[float, ...]) -> tuple[float, ...]:
+    """Under all but the first condition without the change, and every second run of a candidate takes 1 sample more."""
+    if not place:
+        return of_runs
+    is_baseline = of_runs == of_baseline
+    return tuple(20 * place + count + (0 if is_baseline else number % 2) for number, count in enumerate(of_baseline))
 
 
 def slotscope(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -90,8 +112,9 @@ def test_power_of_metrics_alone(capsys: pytest.CaptureFixture[str]) -> None:
     experiment(profiled=False)
     code, out, _ = slotscope(capsys, "experiment", "power", "--format", "json")
     assert code == 0
-    document = json.loads(out)
+    (document,) = json.loads(out)["comparisons"]
     assert (document["test"], document["rows"], document["total"]) == ("paired t", [], None)
+    assert document["promise"] == pytest.approx([0.75, 0.85])
     rows = {row["name"]: row for row in document["metrics"]}
     assert rows["epoch"]["mean"] == pytest.approx(2 * sum(BASE) / 4 * SAMPLE_NS)
     differences = [2.0 * SAMPLE_NS * (cand - base) for base, cand in zip(BASE, CAND, strict=True)]
@@ -113,7 +136,7 @@ def test_power_of_metrics_alone_as_text(capsys: pytest.CaptureFixture[str], form
 
 def test_power_is_per_unit_of_work_as_the_experiment_is(capsys: pytest.CaptureFixture[str]) -> None:
     experiment(profiled=True, per=4)
-    document = json.loads(slotscope(capsys, "experiment", "power", "--format", "json")[1])
+    (document,) = json.loads(slotscope(capsys, "experiment", "power", "--format", "json")[1])["comparisons"]
     shown = json.loads(slotscope(capsys, "experiment", "show", "--format", "json")[1])["conditions"][0]["candidates"][0]
     assert document["total"]["mean"] == pytest.approx(sum(BASE) / 4 / 4 * SAMPLE_NS)
     assert document["total"]["mean"] == pytest.approx(shown["total"]["baseline"])
@@ -122,6 +145,71 @@ def test_power_is_per_unit_of_work_as_the_experiment_is(capsys: pytest.CaptureFi
     assert means["epoch"] == pytest.approx(2 * sum(BASE) / 4 * SAMPLE_NS)
     text = " ".join(slotscope(capsys, "experiment", "power")[1].split())
     assert "times are per unit of work, 4 of which are in a run" in text
+
+
+CONDITIONS = (ConditionFacts("full"), ConditionFacts("partial", is_control=True))
+MORE = (90, 96, 86, 90)
+
+
+@pytest.mark.parametrize("profiled", [False, True])
+def test_power_of_every_comparison(capsys: pytest.CaptureFixture[str], profiled: bool) -> None:
+    """Two candidates under a condition and its control: four comparisons, and the two differences between the conditions."""
+    experiment(profiled, counts=(BASE, CAND, MORE), conditions=CONDITIONS)
+    document = json.loads(slotscope(capsys, "experiment", "power", "--format", "json")[1])
+    jsonschema.validate(document, report_schemas.POWER)
+    found = [(table["candidate"], table["control"]) for table in document["comparisons"]]
+    arms = [f"{variant}@{condition}" for condition in ("full", "partial") for variant in ("cand", "more")]
+    assert found == [*((arm, None) for arm in arms), ("cand@full", "partial"), ("more@full", "partial")]
+    of_pair, of_control = (
+        next(row["visible"][0] for row in document["comparisons"][place]["metrics"] if row["name"] == "epoch")
+        for place in (0, 4)
+    )
+    held = [after - before for before, after in zip(BASE, in_condition(1, CAND, BASE), strict=True)]
+    assert held == [20, 21, 20, 21]
+    changes = [cand - base for base, cand in zip(BASE, CAND, strict=True)]
+    # As the spread of the differences of differences is to that of the differences.
+    spread = scipy_stats.tstd([change - off for change, off in zip(changes, held, strict=True)])
+    assert of_control / of_pair == pytest.approx(spread / scipy_stats.tstd(changes))
+    assert (document["comparisons"][4]["total"] is not None) == profiled
+    for format in ("table", "markdown"):
+        text = " ".join(slotscope(capsys, "experiment", "power", "--format", format)[1].split())
+        # Markdown must not address anybody.
+        text = text.replace("@<!-- -->", "@").replace("&#64;", "@")
+        assert "cand@full less its change under partial" in text
+        assert "cand@full less partial" in text
+        # Once in the overview, once above its own table.
+        assert text.count("more@partial") == 2
+
+
+@pytest.mark.parametrize("format", ["table", "markdown", "json", "csv"])
+def test_a_control_without_a_profile_is_shown(capsys: pytest.CaptureFixture[str], format: str) -> None:
+    """-20.25 samples under the condition and 0.5 more under the control, on average; twice that in the metric."""
+    experiment(profiled=False, counts=(BASE, CAND), conditions=CONDITIONS, per=2)
+    code, out, err = slotscope(capsys, "experiment", "show", "--format", format)
+    assert (code, err) == (0, "")
+    if format == "json":
+        (control,) = json.loads(out)["controls"]
+        assert (control["rows"], control["total"]) == ([], None)
+        (epoch,) = [row for row in control["metrics"] if row["name"] == "epoch"]
+        assert epoch["difference"] == pytest.approx(2 * (-20.25 - 0.5) * SAMPLE_NS)
+    elif format != "csv":
+        assert "-41.5" in out
+
+
+def test_dry_run_tells_every_comparison(capsys: pytest.CaptureFixture[str]) -> None:
+    experiment(profiled=True, counts=(BASE, CAND, MORE), conditions=CONDITIONS)
+    Path("plan.toml").write_text(PLAN)
+    lines = slotscope(capsys, "experiment", "run", "plan.toml", "--dry-run")[1].splitlines()
+    titles = [line[1:] for line in lines if line.startswith(" ") and not line.startswith("  ")]
+    assert titles == [
+        "cand@full",
+        "more@full",
+        "cand@partial",
+        "more@partial",
+        "cand@full less its change under partial",
+        "more@full less its change under partial",
+    ]
+    assert sum(line.startswith("  epoch: ") for line in lines) == 6
 
 
 @pytest.mark.parametrize("profiled", [False, True])
@@ -135,13 +223,13 @@ def test_one_run_has_no_power(capsys: pytest.CaptureFixture[str], profiled: bool
 @pytest.mark.parametrize("profiled", [False, True])
 def test_dry_run_tells_what_metrics_would_show(capsys: pytest.CaptureFixture[str], profiled: bool) -> None:
     experiment(profiled)
-    power = json.loads(slotscope(capsys, "experiment", "power", "--format", "json")[1])
+    (power,) = json.loads(slotscope(capsys, "experiment", "power", "--format", "json")[1])["comparisons"]
     visible = {row["name"]: row["visible"][power["runs"].index(4)] / SAMPLE_NS for row in power["metrics"]}
     Path("plan.toml").write_text(PLAN)
     code, out, _ = slotscope(capsys, "experiment", "run", "plan.toml", "--dry-run")
     assert code == 0
     (line,) = [line for line in out.splitlines() if line.startswith("  epoch: ")]
-    assert line.startswith(f"  epoch: {visible['epoch']:.1f} ms (")
+    assert line.startswith(f"  epoch: {visible['epoch']:.2g} ms (")
     assert ("  total: " in out) == profiled
 
 
@@ -195,22 +283,24 @@ def test_plots_without_a_profile_have_no_waterfall(capsys: pytest.CaptureFixture
 
 # Published means of four and four nodes, in ms.
 NODES = {"base": (8.997, 9.026, 9.036, 9.018), "cand": (8.791, 8.822, 8.855, 8.875)}
+# Published runs of two builds, in ms.
+ARMS = {"base": (858.7, 864.0, 867.8, 871.0, 875.0), "cand": (876.9, 880.0, 885.2, 891.0, 897.9)}
 
 
-def devnet() -> None:
-    """Four processes of each build, watched for two windows, in which they are a little above and below their mean."""
+def devnet(nodes: Mapping[str, tuple[float, ...]] = NODES) -> None:
+    """Processes of each build, watched for two windows, in which they are a little above and below their mean."""
     store = open_store(Path(".slotscope"), create=True)
     session = store.begin_session(SessionStart("2026-03-01T10:00:00+00:00", "h", (), 1, has_rounds=True))
     metrics = (MetricFacts("slot", Direction.LOWER, "prometheus"),)
-    variants = tuple(map(VariantFacts, NODES))
+    variants = tuple(map(VariantFacts, nodes))
     record = ExperimentRecord("devnet", Design.PARALLEL, 2, 1, "base", (), variants, metrics=metrics, primary="slot")
     store.put_document(session, DOCUMENT, encode_record(record))
     for window, off in enumerate((0.01, -0.01)):
         for place, (variant, node, mean) in enumerate(
-            (variant, f"{variant[0]}{node}", mean) for variant, means in NODES.items() for node, mean in enumerate(means)
+            (variant, f"{variant[0]}{node}", mean) for variant, means in nodes.items() for node, mean in enumerate(means)
         ):
             info = small_info(variant, window, RunMode.PLAIN, session=session)
-            identity = replace(info.identity, instance=node, position=8 * window + place)
+            identity = replace(info.identity, instance=node, position=window * sum(map(len, nodes.values())) + place)
             outcome = RunOutcome(metrics=(Metric("slot", (mean + off) * SAMPLE_NS, "ns"),))
             store.add(small_capture({}, replace(info, identity=identity, outcome=outcome)))
         store.finish_round(session, window)
@@ -231,11 +321,12 @@ def test_dry_run_of_watched_processes(capsys: pytest.CaptureFixture[str]) -> Non
     devnet_plan()
     assert "is not known" in slotscope(capsys, "experiment", "run", "plan.toml", "--dry-run")[1]
     devnet()
-    power = json.loads(slotscope(capsys, "experiment", "power", "--format", "json")[1])
+    (power,) = json.loads(slotscope(capsys, "experiment", "power", "--format", "json")[1])["comparisons"]
     (slot,) = power["metrics"]
     assert (power["test"], power["replicates"]) == ("Welch t", "processes")
     text = " ".join(slotscope(capsys, "experiment", "power")[1].split())
     assert "so many processes per arm" in text
+    assert "80 % (Welch t: 72 to 88 %, whether noise is normal, heavy-tailed or skewed)" in text
     assert "30 processes processes for 1 %" in text
     assert slot["mean"] == pytest.approx(sum(NODES["base"]) / 4 * SAMPLE_NS)
     out = slotscope(capsys, "experiment", "run", "plan.toml", "--dry-run")[1]
@@ -256,3 +347,67 @@ def test_processes_and_their_values_are_shown(capsys: pytest.CaptureFixture[str]
     (slot,) = document["conditions"][0]["candidates"][0]["metrics"]
     assert slot["instances"] == {"baseline": ["b0", "b1", "b2", "b3"], "candidate": ["c0", "c1", "c2", "c3"]}
     assert slot["values"]["baseline"] == pytest.approx([mean * SAMPLE_NS for mean in NODES["base"]])
+
+
+def shown_row(capsys: pytest.CaptureFixture[str], name: str) -> dict[str, Any]:
+    """The metric of the only candidate, as `experiment show` gives it."""
+    code, out, _ = slotscope(capsys, "experiment", "show", "--format", "json")
+    assert code == 0
+    (candidate,) = json.loads(out)["conditions"][0]["candidates"]
+    return next(row for row in candidate["metrics"] if row["name"] == name)
+
+
+def splits_as_extreme(first: Sequence[float], second: Sequence[float]) -> float:
+    """Part of all splits of the pooled values, into as many as ``second`` and the rest, that are at least as far apart."""
+    pooled = [*first, *second]
+
+    def apart(chosen: Sequence[float]) -> float:
+        rest = (sum(pooled) - sum(chosen)) / len(first)
+        return abs(sum(chosen) / len(second) - rest)
+
+    splits = [apart(chosen) for chosen in combinations(pooled, len(second))]
+    return sum(distance >= apart(second) - 1e-9 for distance in splits) / len(splits)
+
+
+def test_published_runs_without_overlap_differ(capsys: pytest.CaptureFixture[str]) -> None:
+    """Of one round each: every run of the second build took 16 to 23 ms more."""
+    experiment(profiled=False, counts=[tuple(value / 2 for value in values) for values in ARMS.values()])
+    row = shown_row(capsys, "epoch")
+    differences = [18.2, 16.0, 17.4, 20.0, 22.9]
+    assert row["delta"] == pytest.approx(18.9 * SAMPLE_NS)
+    assert row["relative"] == pytest.approx(18.9 / 867.3)
+    assert row["sigma"] == pytest.approx(18.9 / (stdev(differences) / 5**0.5))
+    assert row["p"] == pytest.approx(scipy_stats.ttest_1samp(differences, 0).pvalue)
+    assert (row["verdict"], row["no_overlap"]) == ("slower", True)
+    text = " ".join(slotscope(capsys, "experiment", "show")[1].split())
+    assert "cand: epoch +18.9 ms [+15.6, +22.2], +2.18 %, p <0.0001: slower" in text
+
+
+def test_published_processes_without_overlap_differ(capsys: pytest.CaptureFixture[str]) -> None:
+    """The same values of five processes each, which are no pairs."""
+    devnet(ARMS)
+    row = shown_row(capsys, "slot")
+    base, cand = ARMS["base"], ARMS["cand"]
+    assert row["delta"] == pytest.approx(18.9 * SAMPLE_NS)
+    assert row["sigma"] == pytest.approx(18.9 / ((stdev(base) ** 2 + stdev(cand) ** 2) / 5) ** 0.5)
+    assert row["p"] == pytest.approx(scipy_stats.ttest_ind(cand, base, equal_var=False).pvalue)
+    assert row["permutation_p"] == pytest.approx(splits_as_extreme(base, cand))
+    assert row["permutation_p"] == pytest.approx(2 / 252), "only the split that was made, and its mirror image"
+    assert (row["verdict"], row["no_overlap"]) == ("slower", True)
+    assert "inside noise" not in slotscope(capsys, "experiment", "show")[1]
+
+
+def test_published_means_of_four_nodes_each(capsys: pytest.CaptureFixture[str]) -> None:
+    """-2.03 %, every node of one build beyond every node of the other, about 9 standard errors."""
+    devnet()
+    row = shown_row(capsys, "slot")
+    base, cand = NODES["base"], NODES["cand"]
+    assert row["relative"] == pytest.approx(fmean(cand) / fmean(base) - 1)
+    assert row["relative"] == pytest.approx(-0.0203, abs=5e-5)
+    error = ((stdev(base) ** 2 + stdev(cand) ** 2) / 4) ** 0.5
+    assert row["sigma"] == pytest.approx((fmean(base) - fmean(cand)) / error)
+    assert round(row["sigma"]) == 9
+    assert row["permutation_p"] == pytest.approx(2 / 70)
+    assert (row["verdict"], row["no_overlap"]) == ("faster", True)
+    text = " ".join(slotscope(capsys, "experiment", "show")[1].split())
+    assert "cand: slot -184 µs [-239, -128], -2.03 %, p = 0.0007: faster" in text

@@ -5,13 +5,15 @@ from __future__ import annotations
 import hashlib
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from profiler.errors import CaptureError
 from profiler.experiment.arms import arm_labels, experiment_arms
-from profiler.experiment.builds import BuiltVariant, build_variants, described_revision
+from profiler.experiment.builds import EARLIER_BUILD, BuildPlace, BuiltVariant, build_variants, described_revision
+from profiler.experiment.experiment_plan import ExperimentPlan
 from profiler.experiment.plan_file import parse_plan
 
 HEAD = (
@@ -19,9 +21,12 @@ HEAD = (
 )
 
 
+def build(plan: ExperimentPlan, directory: Path) -> tuple[BuiltVariant, ...]:
+    return build_variants(plan, BuildPlace(directory, sys.stderr.fileno(), lambda _: None))
+
+
 def built(directory: Path, text: str) -> tuple[BuiltVariant, ...]:
-    plan = parse_plan(HEAD + text, directory / "plan.toml")
-    return build_variants(plan, directory / "builds", lambda _: None)
+    return build(parse_plan(HEAD + text, directory / "plan.toml"), directory / "builds")
 
 
 def variant(build: str, more: str = "") -> str:
@@ -29,7 +34,10 @@ def variant(build: str, more: str = "") -> str:
 
 
 def test_a_build_is_timed_and_its_binary_looked_at(tmp_path: Path) -> None:
-    (tmp_path / "program.c").write_text("static const char data[100000] = {1};\nint main(void) { return data[1]; }\n")
+    # So many functions that the compiler is seen at work: memory is looked at every 20 ms.
+    functions = "".join(f"int f{number}(int x) {{ return x * {number}; }}\n" for number in range(4000))
+    data = "static const char data[1000000] = {1};\nint main(void) { return data[1]; }\n"
+    (tmp_path / "program.c").write_text(functions + data)
     (one,) = built(tmp_path, variant('gcc -o "$OUT" program.c', 'build_env = { OUT = "{build_dir}/program" }'))
     facts = one.facts
     assert one.binary == str(tmp_path / "builds/v/build/program")
@@ -68,6 +76,39 @@ def test_a_source_left_changed_by_a_killed_build_is_brought_back(tmp_path: Path)
     rebuild = f'rebuild = {{ command = ["sh", "-c", {build!r}], edit = {{ file = "text", append = "x" }} }}\n'
     built(tmp_path, variant(build, 'build_env = { OUT = "{build_dir}/program" }\n' + rebuild))
     assert source.read_text() == "original"
+
+
+def test_what_a_build_left_that_was_cut_short_is_no_binary(tmp_path: Path) -> None:
+    """The build has nothing to do where there is a binary, as make where it is newer than its sources."""
+    once = variant('test -e "$OUT" || printf whole >"$OUT"', 'build_env = { OUT = "{build_dir}/program" }')
+    binary = tmp_path / "builds/v/build/program"
+    binary.parent.mkdir(parents=True)
+    binary.write_text("half")
+    (tmp_path / "builds/v/unfinished").touch()
+    (one,) = built(tmp_path, once)
+    assert (one.binary, binary.read_text()) == (str(binary), "whole")
+    assert one.facts.build is not None
+    assert one.facts.build.edit == "", "the time of a full build"
+    binary.write_text("of an earlier run")
+    (one,) = built(tmp_path, once)
+    assert one.facts.build is not None
+    assert one.facts.build.edit == EARLIER_BUILD
+    assert binary.read_text() == "of an earlier run", "what was finished is gone on from"
+    with pytest.raises(CaptureError, match="ended with 1"):
+        built(tmp_path, variant("exit 1"))
+    built(tmp_path, once)
+    assert binary.read_text() == "of an earlier run", "a build that failed has ended in order"
+
+
+def test_a_source_that_was_edited_is_brought_back_before_the_first_build(tmp_path: Path) -> None:
+    """The first build may be the shipped one: it must not see the edit of a rebuild that was killed."""
+    (tmp_path / "text").write_text("edited")
+    (tmp_path / ".text.slotscope-before").write_text("original")
+    (tmp_path / ".text.slotscope-half").write_text("orig")
+    rebuild = 'rebuild = { command = ["true"], edit = { file = "text", append = "x" } }\n'
+    (one,) = built(tmp_path, variant('cp text "$OUT"', 'build_env = { OUT = "{build_dir}/program" }\n' + rebuild))
+    assert Path(one.binary).read_text() == "original"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["builds", "text"]
 
 
 @pytest.mark.parametrize(
@@ -113,7 +154,7 @@ def test_arms_are_variants_under_conditions_and_the_baseline_again(tmp_path: Pat
     text = '[[variant]]\nname = "a"\nbinary = "./one"\n[[variant]]\nname = "b"\nbinary = "./two"\n'
     text += '[[condition]]\nname = "full"\n[[condition]]\nname = "part"\nargs = ["--part", "{binary}"]\nenv = { K = "v" }\n'
     plan = parse_plan(HEAD + text, tmp_path / "plan.toml")
-    found = experiment_arms(plan, build_variants(plan, tmp_path / "builds", lambda _: None))
+    found = experiment_arms(plan, build(plan, tmp_path / "builds"))
     arms = [arm.arm for arm in found]
     assert [arm.label for arm in arms] == ["a@full", "a-again@full", "b@full", "a@part", "a-again@part", "b@part"]
     assert arm_labels(plan) == tuple(arm.label for arm in arms)
@@ -128,7 +169,7 @@ def test_the_shipped_binary_stays_what_the_profile_build_does_not_touch(tmp_path
     more = 'profile_build = ["sh", "-c", "printf with-debug-info > \\"$OUT.debug\\""]\n'
     more += 'build_env = { OUT = "{build_dir}/program" }\nprofile_binary = "{build_dir}/program.debug"\n'
     plan = parse_plan(HEAD + variant('printf small > "$OUT"', more), tmp_path / "plan.toml")
-    (one,) = build_variants(plan, tmp_path / "builds", lambda _: None)
+    (one,) = build(plan, tmp_path / "builds")
     assert one.facts.size_bytes == len("small")
     assert one.facts.sha256 == hashlib.sha256(b"small").hexdigest()
     assert one.facts.build is not None

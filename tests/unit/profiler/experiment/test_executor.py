@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from profiler.experiment.executor import missing_kernel_notes, run_before, strayed, substituted_event
+from profiler.experiment.executor import run_before
+from profiler.experiment.run_recording import missing_kernel_notes, strayed, substituted_event
 from support.small_captures import small_capture, small_info
 
 
@@ -18,12 +20,12 @@ from support.small_captures import small_capture, small_info
         (("true",), ""),
         (("false",), "--before command ended with 1"),
         (("sh", "-c", "echo fine; echo no room >&2; exit 3"), "--before command ended with 3: no room"),
-        (("/etc/passwd",), "--before command cannot be run: Permission denied"),
+        (("/etc/passwd",), f"--before: /etc/passwd: cannot be run in {Path.cwd()}: Permission denied"),
         (("sh", "-c", "kill $$"), "--before command ended with -15"),
     ],
 )
-def test_command_before_a_run(command: tuple[str, ...], failure: str) -> None:
-    assert run_before(command) == failure
+def test_command_before_a_run(tmp_path: Path, command: tuple[str, ...], failure: str) -> None:
+    assert run_before(command, tmp_path / "before") == failure
 
 
 def test_recordings_of_user_space_alone_are_noted() -> None:

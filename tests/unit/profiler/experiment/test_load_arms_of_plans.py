@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from pathlib import Path
 
 from profiler.experiment.arms import arm_labels, experiment_arms
-from profiler.experiment.builds import build_variants
+from profiler.experiment.builds import BuildPlace, build_variants
 from profiler.experiment.experiment_session import experiment_record
 from profiler.experiment.plan_file import parse_plan
 
@@ -59,7 +60,7 @@ def test_every_load_is_a_condition(tmp_path: Path) -> None:
     for name in "ab":
         shutil.copy("/bin/true", tmp_path / name)
     plan = parse_plan(PLAN, tmp_path / "plan.toml")
-    built = build_variants(plan, tmp_path / "builds", lambda _: None)
+    built = build_variants(plan, BuildPlace(tmp_path / "builds", sys.stderr.fileno(), lambda _: None))
     arms = experiment_arms(plan, built)
     names = ("warm+steady", "warm+flood", "cold+steady", "cold+flood")
     assert arm_labels(plan) == tuple(f"{variant}@{name}" for name in names for variant in "ab")

@@ -253,6 +253,10 @@ MISTAKES = {
 }  # fmt: skip
 
 
+def test_enough_different_mistakes_are_told() -> None:
+    assert len({text for text, _, _ in MISTAKES.values()}) >= 80
+
+
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_mistakes_are_named_with_their_line(mistake: str) -> None:
     text, line, words = MISTAKES[mistake]

@@ -14,6 +14,7 @@ from profiler.experiment.preparation import Preparation, PreparedArm
 from profiler.experiment.progress import FinishedRun, SessionSummary
 from profiler.experiment.runner import SessionSetup, record_session
 from profiler.experiment.schedule import Schedule, ScheduledRun, make_schedule
+from profiler.experiment.workplace import Workplace
 from profiler.model.capture import Capture
 from profiler.model.run import RunMode
 from profiler.store.records import SessionState
@@ -78,8 +79,8 @@ class Stage:
     executors: list[FakeExecutor]
 
     def record(self, plan: RecordPlan, script: Script = lambda *_: "", setup: SessionSetup = NEW_SESSION) -> SessionSummary:
-        def make(preparation: Preparation, directory: Path, _: object) -> FakeExecutor:
-            self.executors.append(FakeExecutor(script, directory))
+        def make(preparation: Preparation, place: Workplace) -> FakeExecutor:
+            self.executors.append(FakeExecutor(script, place.directory))
             return self.executors[-1]
 
         return record_session(plan, self.store, self.notes, make, setup)
@@ -183,6 +184,16 @@ def test_failed_runs_are_made_again_within_the_budget(stage: Stage) -> None:
     # Both runs of round 1 that failed and the second failure took the three retries; the last failure is only marked.
     assert sorted(valid) == sorted(set(expected_runs(PLAN)) - {("base", "plain", 2, "")})
     assert [run.summary.position for run in stage.store.runs()] == list(range(len(stored)))
+
+
+def test_a_first_run_that_was_disturbed_may_fail_once(stage: Stage) -> None:
+    """It has failed by itself once only: that may be an accident."""
+    answers = iter(["busy", "exit code 3", ""])
+    plan = replace(PLAN, profile=ProfilePolicy.NONE, retries=5)
+    stage.record(plan, lambda run, name: next(answers, "") if name == "tuned" and run.round == 0 else "")
+    assert [failure for arm, _, number, failure in stage.stored() if (arm, number) == ("tuned", 0)] == [
+        "disturbed: busy", "exit code 3", ""
+    ]  # fmt: skip
 
 
 def test_a_first_run_that_fails_twice_stops_the_session(stage: Stage) -> None:

@@ -616,6 +616,12 @@ def test_kernel_rules_keep_away_from_user_code() -> None:
         ("/usr/src/keccak.c", "Keccak"),
         ("/src/intx/include/intx/intx.hpp", "elliptic curves"),
         ("/build/x/src/reed_solomon/ecc.hpp", "directory: reed_solomon"),
+        ("/srv/node/relay.py", "Python: relay"),
+        ("relay.py", "Python: relay"),
+        ("/usr/lib/python3/dist-packages/yaml/loader.py", "Python: yaml"),
+        ("/opt/v/lib/python3.12/site-packages/six.py", "Python: six"),
+        ("/root/.pyenv/versions/3.11.7/lib/python3.11/json/decoder.py", "Python: standard library"),
+        ("<frozen importlib._bootstrap>", "Python: standard library"),
     ],
 )
 def test_source_files(file: str, category: str) -> None:

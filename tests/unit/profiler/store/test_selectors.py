@@ -55,6 +55,14 @@ def test_variant_name_means_its_latest_session(store: Store) -> None:
     assert resolve("variant:base", store) == selection
 
 
+def test_last_is_no_session_without_runs(store: Store) -> None:
+    """As a recording leaves behind that is killed before its first run."""
+    whole = session_of(store, 1, "base")
+    store.begin_session(SessionStart("2026-03-02T10:00:00+00:00", "h", ("bench",), 1, has_rounds=True))
+    assert {key for key, _ in keys(resolve("last", store))} == {whole}
+    assert resolve_session("last", store).session.name == whole
+
+
 def test_last_is_the_latest_session(store: Store) -> None:
     session_of(store, 1, "base")
     latest = session_of(store, 2, "tuned")

@@ -8,12 +8,12 @@ import pytest
 
 from support.dwarf_bytes import abbreviation, sections, unit_4
 from support.elf_programs import compile_program, load_image
+from support.source_maps import described
 from support.symbol_programs import CXX_VARIANTS, build_cxx
 from symbolize.dwarf import constants as dw
 from symbolize.dwarf import debug_info
 from symbolize.dwarf.debug_info import DebugInfo
 from symbolize.dwarf.sections import read_sections
-from symbolize.dwarf.source_map import SourceMap
 
 SPAN = ((dw.DW_AT_low_pc, dw.DW_FORM_addr), (dw.DW_AT_high_pc, dw.DW_FORM_data4))
 ABBREV = (
@@ -25,21 +25,6 @@ ABBREV = (
 
 def unit(low: int, name: bytes) -> bytes:
     return unit_4(b"\1" + struct.pack("<QI", low, 0x100) + b"\2" + struct.pack("<QI", low, 0x100) + name + b"\0\0")
-
-
-def described(known: SourceMap, address: int) -> list[tuple[str, str, int]]:
-    """(name, file, line) of the chain at an address, innermost first."""
-    (row,) = known.answer_rows(np.array([address], np.uint64)).tolist()
-    text, answers, nodes = known.strings.text, known.answers, known.nodes
-    if row < 0:
-        return []
-    node, file, line = int(answers.node[row]), int(answers.file[row]), int(answers.line[row])
-    chain = []
-    while node >= 0:
-        name = int(nodes.name[node])
-        chain.append((text(int(known.names.name[name])) if name >= 0 else "", text(file) if file >= 0 else "", line))
-        file, line, node = int(nodes.call_file[node]), int(nodes.call_line[node]), int(nodes.parent[node])
-    return chain
 
 
 def test_only_units_that_are_hit_are_decoded() -> None:

@@ -45,7 +45,7 @@ def names_of(program: Path) -> set[DieName]:
         for function, die in enumerate(outline.die.tolist()):
             ranges = outline.covered.ranges_of(function)
             chains.add_function(die, [address for low, high in ranges for address in range(low, high)])
-        found |= {names.name(die) for die in chains.die}
+        found |= {names.name(die) for die in chains.nodes().die.tolist()}
     return found
 
 

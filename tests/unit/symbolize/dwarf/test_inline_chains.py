@@ -75,9 +75,12 @@ def test_calls_nest_through_lexical_blocks() -> None:
         + b"\2" + span(0x1100, 0x10) + b"\0\0"
     )  # fmt: skip
     found = tree(body)
-    assert found.parent == [-1, 0, 1, -1]
-    assert found.die == [ROOT_AT + 7, ROOT_AT + 1, ROOT_AT + 1, found.die[3]]
-    assert found.call == [(0, 0, 0), (2, 77, 5), (3, 300, 5), (0, 0, 0)]
+    nodes = found.nodes()
+    assert nodes.parent.tolist() == [-1, 0, 1, -1]
+    assert nodes.die.tolist()[:3] == [ROOT_AT + 7, ROOT_AT + 1, ROOT_AT + 1]
+    assert nodes.call_file.tolist() == [0, 2, 3, 0]
+    assert nodes.call_line.tolist() == [0, 77, 300, 0]
+    assert nodes.call_column.tolist() == [0, 5, 5, 0]
     assert owners(found, 0xFFF, 0x1000, 0x1010, 0x1020, 0x102F, 0x1030, 0x1050, 0x1100, 0x1110) == [-1, 0, 1, 2, 2, 1, 0, 3, -1]
 
 
@@ -95,14 +98,14 @@ def test_calls_outside_of_any_code_are_no_nodes() -> None:
     abstract = abbreviation(9, dw.DW_TAG_subprogram, True, (dw.DW_AT_name, dw.DW_FORM_string))
     info = unit_4(b"\1" + b"\x09f\0" + b"\7" + struct.pack("<I", 12) + span(0x1000, 4) + b"\0\0")
     contents = sections(info=info, abbrev=ABBREV[:-1] + abstract + b"\0")
-    assert chains_of(contents).parent == []
+    assert chains_of(contents).nodes().parent.tolist() == []
 
 
 def test_reference_into_another_unit_is_absolute() -> None:
     first = unit_4(b"\1\5name\0\0")
     second = unit_4(b"\1" + b"\2" + span(0x1000, 0x10) + b"\7" + struct.pack("<I", ROOT_AT + 1) + span(0x1000, 4) + b"\0\0")
     found = chains_of(sections(info=first + second, abbrev=ABBREV), unit=1)
-    assert found.die == [len(first) + ROOT_AT + 1, ROOT_AT + 1]
+    assert found.nodes().die.tolist() == [len(first) + ROOT_AT + 1, ROOT_AT + 1]
 
 
 def test_indexed_addresses_of_version_5() -> None:

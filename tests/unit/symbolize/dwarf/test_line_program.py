@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 
+import numpy as np
 import pytest
 
 from support.dwarf_bytes import END_SEQUENCE, abbreviation, line_unit_4, line_unit_5, sections, set_address, uleb, unit_4
@@ -152,6 +153,21 @@ def test_lines_advance_by_signed_numbers_of_any_length(operand: bytes, advance: 
     assert found[0] == (0x1000, "/build/a.c", 1 + 0x10000 + advance, 0)
 
 
+def test_opcodes_that_the_standard_does_not_know_are_skipped_by_their_operand_counts() -> None:
+    """opcode_base 15: opcode 13 with two operands, opcode 14 with none; the address advances of special opcodes move along."""
+    unknown = b"".join(
+        bytes([13]) + uleb(first) + uleb(second) for first, second in ((1, 2), (300, 5), (6, 70000), (2**40, 2**20))
+    )
+    program = set_address(0x1000) + unknown + bytes([14, dw.DW_LNS_copy]) + unknown + bytes([20 + 14 * 2])  # 2, line 0
+    whole = line_unit_4([b"a.c"], program + END_SEQUENCE)
+    counts = bytes([0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1])
+    (length, header_length) = struct.unpack_from("<IxxI", whole)
+    place = whole.index(bytes([13]) + counts)
+    whole = whole[:place] + bytes([15]) + counts + bytes([2, 0]) + whole[place + 1 + len(counts) :]
+    whole = struct.pack("<I", length + 2) + whole[4:6] + struct.pack("<I", header_length + 2) + whole[10:]
+    assert rows(run(whole)) == [(0x1000, "/build/a.c", 1, 0), (0x1002, "", 0, 0)]
+
+
 def test_sequences_are_found_without_running_them() -> None:
     header, _ = header_of(program_of((0x1000, 3), (0, 2), (0x2000, 5)))
     found = find_sequences(header)
@@ -168,21 +184,23 @@ def test_single_sequences_give_the_rows_of_the_whole_program() -> None:
     assert found is not None
     whole = rows(run_line_program(header, contents))
     for address, begin, end in zip(found.address.tolist(), found.begin.tolist(), found.end.tolist(), strict=True):
-        part = rows(run_sequences(header, contents, [(begin, end, address + 0x100)]))
+        asked = np.arange(address, address + 0x100, dtype=np.uint64)
+        part = rows(run_sequences(header, contents, [(begin, end)], asked))
         assert part == [row for row in whole if address <= row[0] < address + 0x100]
 
 
-def test_a_run_stops_behind_the_last_address_asked() -> None:
+def test_only_rows_that_hold_for_what_is_asked_are_given() -> None:
     header, contents = header_of(program_of((0x1000, 200)))
-    part = rows(run_sequences(header, contents, [(header.program_start, len(header.data), 0x1009)]))
-    assert [(address, line) for address, _, line, _ in part] == [(0x1000, 1), (0x1004, 2), (0x1008, 3), (0x100C, 4)]
+    asked = np.array([0xFFF, 0x1009, 0x100B, 0x1010], np.uint64)
+    part = rows(run_sequences(header, contents, [(header.program_start, len(header.data))], asked))
+    assert [(address, line) for address, _, line, _ in part] == [(0x1008, 3), (0x1010, 5)]
 
 
 def test_a_part_that_is_no_sequence_is_an_error() -> None:
     header, contents = header_of(program_of((0x1000, 3), (0x2000, 3)))
     for begin, end in ((header.program_start, len(header.data)), (header.program_start, header.program_start + 18)):
         with pytest.raises(ValueError, match="without its end"):
-            run_sequences(header, contents, [(begin, end, 2**63)])
+            run_sequences(header, contents, [(begin, end)], np.array([0x1000], np.uint64))
 
 
 def test_a_program_that_does_not_begin_with_an_address_is_not_cut() -> None:
@@ -213,4 +231,4 @@ def test_a_part_of_a_program_that_uses_files_of_another_part_is_refused() -> Non
     contents = sections(info=INFO, abbrev=ABBREV, line=line_unit_4([b"a.c"], program))
     header = read_line_header(UnitReader(contents).root(0))
     with pytest.raises(ValueError, match="defined inside"):
-        run_sequences(header, contents, [(header.program_start, len(header.data), 0x1004)])
+        run_sequences(header, contents, [(header.program_start, len(header.data))], np.array([0x1004], np.uint64))

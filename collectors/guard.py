@@ -1,0 +1,60 @@
+"""Ends what slotscope started when slotscope itself is gone, however it was killed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+
+from collectors import group_guard
+
+
+class GroupGuard:
+    """A process that outlives slotscope by a moment and then ends the process groups on its list; a context manager.
+
+    ``held``: descriptors, such as of locks, that stay open until everything on the list has ended.  A normal end of the context
+    ends what is still on the list, too.
+    """
+
+    def __init__(self, held: Sequence[int] = ()) -> None:
+        self._held = tuple(held)
+
+    def __enter__(self) -> GroupGuard:
+        # A session of its own: the terminal's Ctrl-C reaches slotscope, which ends everything in order.
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-S", group_guard.__file__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            bufsize=0,
+            pass_fds=self._held,
+            start_new_session=True,
+        )
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._list = self._process.stdin.fileno()
+        with self._process.stdout as ready:  # its start must not fall into anything that is measured
+            ready.read()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+
+    def watch(self, group: int) -> None:
+        """Puts a process group on the list."""
+        self._write(b"+%d\n" % group)
+
+    def watch_own_group(self) -> None:
+        """For a child between its fork and its exec, before anything can go wrong in the parent."""
+        os.write(self._list, b"+%d\n" % os.getpid())
+
+    def release(self, group: int) -> None:
+        """The group has ended, or may go on."""
+        self._write(b"-%d\n" % group)
+
+    def _write(self, line: bytes) -> None:
+        with contextlib.suppress(BrokenPipeError):
+            os.write(self._list, line)
