@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import select
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import IO
 
@@ -26,6 +26,45 @@ class ControlDescriptors:
         return ("--control", f"fd:{self.commands},{self.acknowledgements}")
 
 
+class PerfChannel:
+    """A perf that was started and does what it is told.  ``commands``: our end of the pipe for commands, to be closed when perf
+    has ended; ``close_answers`` closes the other one."""
+
+    def __init__(self, process: subprocess.Popen[bytes], commands: int, answers: int, arguments: Sequence[str]) -> None:
+        self.process = process
+        self.commands = commands
+        self.arguments = tuple(arguments)
+        self._answers = answers
+
+    def send(self, word: bytes, timeout_s: float = 0.0) -> bool:
+        """Returns when perf has done it; False when it went away instead.  ``timeout_s``: 0 = ``ACKNOWLEDGE_S``.
+        ``CaptureError`` when it does neither."""
+        limit_s = timeout_s or ACKNOWLEDGE_S
+        try:
+            os.write(self.commands, word + b"\n")
+        except BrokenPipeError:
+            return False
+        ready, _, _ = select.select([self._answers], [], [], limit_s)
+        if not ready:
+            raise CaptureError(
+                f"perf started, but did not acknowledge within {limit_s:.0f} s that it records: it hangs, or the program "
+                "called perf here does not know --control (perf 5.10 or later does)"
+            )
+        return os.read(self._answers, 64).startswith(b"ack")
+
+    def close_answers(self) -> None:
+        if self._answers >= 0:
+            os.close(self._answers)
+            self._answers = -1
+
+    def kill(self) -> None:
+        """Ends perf now, with both pipes."""
+        self.process.kill()
+        self.process.wait()
+        os.close(self.commands)
+        self.close_answers()
+
+
 @dataclass(frozen=True, slots=True)
 class ControlledPerf:
     """A perf that was started.  ``control``: our end of the pipe for commands, to be closed when perf has ended.
@@ -42,12 +81,31 @@ def start_controlled(arguments: Callable[[ControlDescriptors], list[str]], messa
 
     ``CaptureError``: perf cannot be run, or does not answer.
     """
+    channel = open_channel(arguments, messages)
+    try:
+        is_enabled = channel.send(b"enable")
+    except BaseException:
+        channel.kill()
+        raise
+    channel.close_answers()
+    if not is_enabled:
+        channel.process.wait()
+    return ControlledPerf(channel.process, channel.commands, channel.arguments, is_enabled)
+
+
+def open_channel(
+    arguments: Callable[[ControlDescriptors], list[str]], messages: IO[bytes], in_child: Callable[[], None] | None = None
+) -> PerfChannel:
+    """Starts perf, whose output goes to ``messages``.  ``in_child``: called in the new process before it becomes perf.
+
+    ``CaptureError``: perf cannot be run.
+    """
     command_read, command_write = os.pipe()
     answer_read, answer_write = os.pipe()
     of_perf = ControlDescriptors(command_read, answer_write)
     listed = arguments(of_perf)
     try:
-        process = _start_process(listed, of_perf, messages)
+        process = _start_process(listed, of_perf, messages, in_child)
     except BaseException:
         for descriptor in (command_write, answer_read):
             os.close(descriptor)
@@ -55,21 +113,12 @@ def start_controlled(arguments: Callable[[ControlDescriptors], list[str]], messa
     finally:
         os.close(command_read)
         os.close(answer_write)
-    try:
-        is_enabled = _enable(command_write, answer_read)
-    except BaseException:
-        process.kill()
-        process.wait()
-        os.close(command_write)
-        raise
-    finally:
-        os.close(answer_read)
-    if not is_enabled:
-        process.wait()
-    return ControlledPerf(process, command_write, tuple(listed), is_enabled)
+    return PerfChannel(process, command_write, answer_read, listed)
 
 
-def _start_process(arguments: list[str], of_perf: ControlDescriptors, messages: IO[bytes]) -> subprocess.Popen[bytes]:
+def _start_process(
+    arguments: list[str], of_perf: ControlDescriptors, messages: IO[bytes], in_child: Callable[[], None] | None
+) -> subprocess.Popen[bytes]:
     # A session of its own keeps the terminal's Ctrl-C from it: it is stopped in order, after the program.
     try:
         return subprocess.Popen(
@@ -79,25 +128,11 @@ def _start_process(arguments: list[str], of_perf: ControlDescriptors, messages: 
             stderr=messages,
             pass_fds=(of_perf.commands, of_perf.acknowledgements),
             start_new_session=True,
+            preexec_fn=in_child,
             env=dict(os.environ, LC_ALL="C"),
         )
     except OSError as error:
         raise CaptureError(perf_not_runnable(error)) from None
-
-
-def _enable(commands: int, acknowledgements: int) -> bool:
-    """Sends the command; False when perf went away instead of acknowledging it.  ``CaptureError`` when it does neither."""
-    try:
-        os.write(commands, b"enable\n")
-    except BrokenPipeError:
-        return False
-    ready, _, _ = select.select([acknowledgements], [], [], ACKNOWLEDGE_S)
-    if not ready:
-        raise CaptureError(
-            f"perf started, but did not acknowledge within {ACKNOWLEDGE_S:.0f} s that it records: it hangs, or the program "
-            "called perf here does not know --control (perf 5.10 or later does)"
-        )
-    return os.read(acknowledgements, 64).startswith(b"ack")
 
 
 def perf_not_runnable(error: OSError) -> str:

@@ -100,6 +100,10 @@ class PerfRecorder:
         self._process.wait()
         self._close()
 
+    def messages(self) -> list[str]:
+        """What perf, which has ended, printed; for a recorder whose perf never began."""
+        return self._close()
+
     def _close(self) -> list[str]:
         if self._messages.closed:
             return []
@@ -127,7 +131,7 @@ def start_recording(settings: PerfSettings, pid: int, output: Path, also: Sequen
         raise
     recorder = PerfRecorder(perf.process, messages, perf.control, perf.arguments)
     if not perf.is_enabled:
-        raise CaptureError(explain_failure(recorder._close(), settings))
+        raise CaptureError(explain_failure(recorder.messages(), settings))
     return recorder
 
 

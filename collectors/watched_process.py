@@ -61,11 +61,11 @@ def _found(finder: ProcessFinder, processes: Mapping[int, ProcessStatus]) -> lis
     if finder.pid:
         return [finder.pid]
     if finder.cgroup:
-        return _cgroup_members(finder.cgroup)
+        return cgroup_members(finder.cgroup)
     if finder.unit:
-        return _unit_process(finder.unit)
+        return unit_process(finder.unit)
     pattern = re.compile(finder.comm)
-    named = {pid for pid in processes if pattern.fullmatch(_comm(pid))}
+    named = {pid for pid in processes if pattern.fullmatch(comm_of(pid))}
     outermost = sorted(pid for pid in named if processes[pid].parent not in named)
     if len(outermost) > 1:
         shown = ", ".join(map(str, outermost[:5]))
@@ -73,14 +73,16 @@ def _found(finder: ProcessFinder, processes: Mapping[int, ProcessStatus]) -> lis
     return outermost
 
 
-def _comm(pid: int) -> str:
+def comm_of(pid: int) -> str:
+    """The name of a process; "" when it is gone."""
     try:
         return Path("/proc", str(pid), "comm").read_text(errors="replace").removesuffix("\n")
     except OSError:
         return ""
 
 
-def _cgroup_members(name: str) -> list[int]:
+def cgroup_members(name: str) -> list[int]:
+    """Of a cgroup and those below it, by ID of the process.  ``CaptureError`` when they cannot be read."""
     directory = CGROUPS / name.strip("/")
     try:
         texts = [path.read_text() for path in sorted(directory.rglob("cgroup.procs"))]
@@ -89,7 +91,8 @@ def _cgroup_members(name: str) -> list[int]:
     return [int(pid) for text in texts for pid in text.split()]
 
 
-def _unit_process(unit: str) -> list[int]:
+def unit_process(unit: str) -> list[int]:
+    """The main process of a systemd unit, if it runs.  ``CaptureError`` when systemctl does not say."""
     command = ("systemctl", "show", "--property=MainPID", "--value", "--", unit)
     try:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=SYSTEMCTL_TIMEOUT_S)

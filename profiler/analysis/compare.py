@@ -18,6 +18,9 @@ from profiler.model.event import NON_IDLE_SAMPLES
 from profiler.model.quality import ReportWarning
 from profiler.model.run import CaptureInfo
 
+# Windows whose lengths differ by more are different spans of time.
+WINDOW_TOLERANCE = 0.05
+
 
 @dataclass(frozen=True, slots=True)
 class CompareOptions:
@@ -65,6 +68,7 @@ def _compare(
             f"{baseline.name} counts {baseline.event} in {baseline.unit} and {candidate.name} {candidate.event} in "
             f"{candidate.unit}: choose one event that both arms have with --event"
         )
+    _check_windows(baseline, candidate)
     _check_rates(baseline, candidate)
     matching = match_runs(baseline.infos, candidate.infos)
     rows, total = _families(baseline, candidate, matching, options)
@@ -89,6 +93,22 @@ def _compare(
         instances=matching.instances,
     )
     return compared, warnings
+
+
+def _check_windows(baseline: ArmCosts, candidate: ArmCosts) -> None:
+    """``AnalysisError`` for windows of different lengths: their costs are those of different spans of time."""
+    first, second = (_window_s(arm) for arm in (baseline, candidate))
+    if first and second and abs(first / second - 1.0) > WINDOW_TOLERANCE:
+        raise AnalysisError(
+            f"the windows of {baseline.name} last {first:.3g} s and those of {candidate.name} {second:.3g} s: their costs are "
+            "those of different spans of time; attach to both with the same --window"
+        )
+
+
+def _window_s(arm: ArmCosts) -> float:
+    """The middle length of profiled windows of processes, 0 for other runs."""
+    lengths = sorted(info.outcome.wall_ns for info in arm.infos if info.identity.instance)
+    return lengths[len(lengths) // 2] / 1e9 if lengths else 0.0
 
 
 def _check_rates(baseline: ArmCosts, candidate: ArmCosts) -> None:

@@ -121,6 +121,14 @@ def replicate_means(values: Int64Column | FloatColumn, replicates: Sequence[Sequ
     return np.stack(means, axis=-1)
 
 
+def windows_by_process(infos: Sequence[CaptureInfo]) -> tuple[tuple[int, ...], ...]:
+    """For runs that are windows of watched processes, those of each; () for runs that are processes of their own."""
+    if not any(info.identity.instance for info in infos):
+        return ()
+    groups = _runs_by_instance(infos)
+    return tuple(tuple(groups[key]) for key in sorted(groups))
+
+
 def _runs_by_instance(infos: Sequence[CaptureInfo]) -> _Groups:
     groups: _Groups = {}
     for run, info in enumerate(infos):

@@ -10,6 +10,9 @@ for runs of equal length is the ordinary t interval of their shares.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import numpy as np
 
 from profiler.analysis.stats_spread import sampling_variance
@@ -20,13 +23,19 @@ from profiler.model.shares import ShareIntervals
 
 SAMPLING = "95 % sampling interval (Wilson)"
 RUN_TO_RUN = "95 % t interval over runs"
+PROCESS_TO_PROCESS = "95 % t interval over processes"
 NO_SAMPLES = "no samples"
 
 _NORMAL_QUANTILE = 1.959963984540054  # of probability 0.975
 
 
-def share_intervals(table: CostTable) -> ShareIntervals:
-    """Intervals around (self weight of the row) / (total), both summed over the runs; one per row, in table order."""
+def share_intervals(table: CostTable, processes: Sequence[Sequence[int]] = ()) -> ShareIntervals:
+    """Intervals around (self weight of the row) / (total), both summed over the runs; one per row, in table order.
+
+    ``processes``: for runs that are windows, the columns of each process.  Its windows share its luck, and are one replicate.
+    """
+    if processes:
+        table = _by_process(table, processes)
     runs = len(table.total)
     total = int(table.total.sum())
     if total <= 0:
@@ -36,7 +45,24 @@ def share_intervals(table: CostTable) -> ShareIntervals:
         half_width, centre = _wilson(share, _effective_samples(share, table))
         return ShareIntervals(table.dimension, SAMPLING, _around(share, centre - half_width, centre + half_width))
     half_width = _ratio_half_width(share, table.self_weight, table.total)
-    return ShareIntervals(table.dimension, RUN_TO_RUN, _around(share, share - half_width, share + half_width))
+    method = PROCESS_TO_PROCESS if processes else RUN_TO_RUN
+    return ShareIntervals(table.dimension, method, _around(share, share - half_width, share + half_width))
+
+
+def _by_process(table: CostTable, processes: Sequence[Sequence[int]]) -> CostTable:
+    """The windows of each process as one column."""
+
+    def summed(values: Int64Column) -> Int64Column:
+        return np.stack([values[..., list(columns)].sum(axis=-1) for columns in processes], axis=-1)
+
+    return replace(
+        table,
+        self_weight=summed(table.self_weight),
+        total_weight=summed(table.total_weight),
+        self_samples=summed(table.self_samples),
+        self_squares=np.stack([table.self_squares[:, list(columns)].sum(axis=1) for columns in processes], axis=-1),
+        total=summed(table.total),
+    )
 
 
 def _effective_samples(share: FloatColumn, table: CostTable) -> FloatColumn:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 PROGRAM = "slotscope"
 COMMANDS = (
     "record",
+    "attach",
     "report",
     "compare",
     "experiment",

@@ -29,6 +29,7 @@ def run(arguments: argparse.Namespace, context: CliContext) -> int:
 
 
 def _arm_report(selector: str, options: ReadingOptions, context: CliContext) -> ArmReport:
+    from profiler.analysis.compare_replicates import windows_by_process
     from profiler.analysis.share_interval import share_intervals
     from profiler.cli.load_arms import load_arms, symbol_tools
     from profiler.cli.progress import SlowProgress
@@ -39,7 +40,8 @@ def _arm_report(selector: str, options: ReadingOptions, context: CliContext) -> 
     with SlowProgress(context.stderr) as progress:
         arms = load_arms([selector], context, tools.locator, progress)
         costs = arm_costs(arms[0], options.analysis(arms), tools.symbolizer, progress)
-    return ArmReport(costs, options.by, share_intervals(costs.tables[options.by]), options.rows)
+    intervals = share_intervals(costs.tables[options.by], windows_by_process(costs.infos))
+    return ArmReport(costs, options.by, intervals, options.rows)
 
 
 def _rendered(report: ArmReport, options: ReadingOptions, context: CliContext) -> str:

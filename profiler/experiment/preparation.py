@@ -135,12 +135,17 @@ def file_state(path: Path) -> tuple[int, int, int]:
 def program_facts(path: Path) -> ProgramFacts:
     """The facts of an executable as it is now; a script has only path and size."""
     path = path.resolve()
+    return facts_of_file(path, str(path))
+
+
+def facts_of_file(path: Path, name: str) -> ProgramFacts:
+    """The facts of an executable that is known as ``name``; what is no ELF file has only name and size."""
     size_bytes = path.stat().st_size
 
     def facts_of(image: ElfImage) -> ProgramFacts:
         facts = binary_facts(image)
         return ProgramFacts(
-            path=str(path),
+            path=name,
             build_id=bytes(image.build_id).hex(),
             size_bytes=size_bytes,
             debug_info=facts.debug_info,
@@ -153,7 +158,7 @@ def program_facts(path: Path) -> ProgramFacts:
     try:
         return _with_image(path, facts_of)
     except FormatError:
-        return ProgramFacts(path=str(path), size_bytes=size_bytes)
+        return ProgramFacts(path=name, size_bytes=size_bytes)
 
 
 def _with_image(path: Path, question: Callable[[ElfImage], Answer]) -> Answer:

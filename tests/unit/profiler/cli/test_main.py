@@ -145,7 +145,7 @@ def test_store_directory(
     [
         ([], "no command given"),
         (["reprot"], "did you mean report?"),
-        (["zzz"], "there are record, report"),
+        (["zzz"], "there are record, attach, report"),
         (["--nonsense"], "--nonsense"),
         (["report", "--nonsense"], "--nonsense"),
         (["report", "--by", "colour"], "--by"),

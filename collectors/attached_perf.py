@@ -1,0 +1,191 @@
+"""`perf record` on a target that runs already, told when to begin and when to end.
+
+One recording is one window.  While it is recorded the next perf attaches, with its events disabled; at the edge the one is told
+to pause and the other to begin, so that only the time between two answers is recorded by neither.  Every file is whole:
+it begins with the processes, threads and mappings of its own time, which the files of ``perf record --switch-output`` do not
+(perf 6.1 repeats those of its start, and nothing of what came later).
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from collectors.attach_target import AttachTarget, can_be_recorded, thread_starts
+from collectors.guard import GroupGuard
+from collectors.perf_control import PerfChannel, open_channel
+from collectors.perf_record import PerfEnd, PerfRecorder, explain_failure, perf_arguments
+from profiler.errors import CaptureError
+from profiler.model.run import PerfSettings
+
+# Until perf has opened its events and read what is mapped: some seconds for thousands of threads.
+ATTACH_TIMEOUT_S = 120.0
+ATTEMPTS = 5
+TRIES_FOR_NEWCOMERS = 3
+# Two perfs record for a moment, and share the 516 KiB a CPU that an ordinary user may lock.
+_SMALL_BUFFER = "128K"
+_CHILD_AGE_S = 1.0
+# What perf says of threads that end between being listed and being opened.
+_THREAD_ENDED = "WARNING: Ignored open failure for pid"
+
+
+class AttachedPerf:
+    """A perf that is attached and waits.  ``begin``, ``pause``, ``finish`` in this order, or ``abort``."""
+
+    def __init__(self, channel: PerfChannel, recorder: PerfRecorder, guard: GroupGuard, pids: tuple[int, ...]) -> None:
+        self.pids = pids
+        self._channel = channel
+        self._recorder = recorder
+        self._guard = guard
+        self._descriptor = os.pidfd_open(channel.process.pid)
+
+    @property
+    def pid(self) -> int:
+        return self._channel.process.pid
+
+    @property
+    def descriptor(self) -> int:
+        """Readable when perf has ended."""
+        return self._descriptor
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        return self._recorder.arguments
+
+    def begin(self) -> int:
+        """The moment (monotonic, ns) from which on is recorded."""
+        self._channel.send(b"enable", ATTACH_TIMEOUT_S)  # one that is gone says why when it is finished
+        return time.monotonic_ns()
+
+    def pause(self) -> int:
+        """The moment (monotonic, ns) up to which was recorded."""
+        self._channel.send(b"disable", ATTACH_TIMEOUT_S)
+        return time.monotonic_ns()
+
+    def finish(self) -> tuple[PerfEnd, int]:
+        """Waits for the file; with the CPU time in ns that perf has used from its start to its end."""
+        before_ns = _children_ns()
+        self._recorder.stop()
+        try:
+            end = self._recorder.finish()
+        finally:
+            self._close()
+        messages = tuple(line for line in end.messages if not line.startswith(_THREAD_ENDED))
+        return replace(end, messages=messages), _children_ns() - before_ns
+
+    def abort(self) -> None:
+        """Ends perf now; what it wrote is not wanted."""
+        try:
+            self._recorder.abort()
+        finally:
+            self._close()
+
+    def _close(self) -> None:
+        self._channel.close_answers()
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+            self._guard.release(self.pid)
+
+
+def attach(settings: PerfSettings, target: AttachTarget, output: Path, guard: GroupGuard) -> AttachedPerf:
+    """perf on all threads of all processes of the target, ready to begin.  What they start later is followed.
+
+    A thread that starts between perf's look at the list of threads and the opening of its parent's event is in neither: when
+    there may be one, perf attaches anew, ``TRIES_FOR_NEWCOMERS`` times at most.  ``CaptureError``: perf may not record here,
+    cannot, or the target has ended.
+    """
+    lines: list[str] = []
+    for attempt in range(ATTEMPTS):
+        started = _boot_ticks()
+        pids = _pids(target, youngest_s=_CHILD_AGE_S if attempt >= ATTEMPTS // 2 else 0.0)
+        output.unlink(missing_ok=True)  # perf would keep it under another name
+        found = _attempt(settings, pids, output, guard) if target.is_there() else _ended(target)
+        if isinstance(found, AttachedPerf):
+            if attempt + 1 >= TRIES_FOR_NEWCOMERS or not _has_newcomers(target, started):
+                return found
+            found.abort()
+            continue
+        lines = found
+        # One that ends while perf attaches to it makes perf give up, or crash without a word (6.1).
+        if lines and not any("No such process" in line for line in lines):
+            break
+    if not target.is_there():
+        _ended(target)
+    raise CaptureError(_explained(lines, settings, target))
+
+
+def _has_newcomers(target: AttachTarget, since: int) -> bool:
+    """Whether a thread of the target started at ``since`` (clock ticks since boot) or later."""
+    return any(started >= since for status in target.members() for started in thread_starts(status.pid))
+
+
+def _boot_ticks() -> int:
+    return int(time.clock_gettime(time.CLOCK_BOOTTIME) * os.sysconf("SC_CLK_TCK"))
+
+
+def _ended(target: AttachTarget) -> list[str]:
+    raise CaptureError(f"process {target.pid} ({target.name}) ended while slotscope attached to it")
+
+
+def _attempt(settings: PerfSettings, pids: tuple[int, ...], output: Path, guard: GroupGuard) -> AttachedPerf | list[str]:
+    """The lines that perf printed when it ended instead: a child may end between being listed and being attached to."""
+    is_root = os.geteuid() == 0
+    messages = tempfile.TemporaryFile()  # noqa: SIM115 -- closed by the recorder
+    try:
+        channel = open_channel(
+            lambda control: _with_small_buffers(perf_arguments(settings, pids, output, control, is_root), is_root),
+            messages,
+            guard.watch_own_group,
+        )
+    except BaseException:
+        messages.close()
+        raise
+    recorder = PerfRecorder(channel.process, messages, channel.commands, channel.arguments)
+    try:
+        # Disabled they are already: the answer says that all events are open and all mappings read.
+        is_ready = channel.send(b"disable", ATTACH_TIMEOUT_S)
+    except BaseException:
+        channel.close_answers()
+        recorder.abort()
+        guard.release(channel.process.pid)
+        raise
+    if is_ready:
+        return AttachedPerf(channel, recorder, guard, pids)
+    channel.close_answers()
+    channel.process.wait()
+    guard.release(channel.process.pid)
+    return recorder.messages()
+
+
+def _with_small_buffers(arguments: list[str], is_root: bool) -> list[str]:
+    return arguments if is_root else [*arguments, "-m", _SMALL_BUFFER]
+
+
+def _pids(target: AttachTarget, youngest_s: float) -> tuple[int, ...]:
+    """The leading process first.  ``youngest_s``: children that may end at any moment are left out."""
+    least = _boot_ticks() - youngest_s * os.sysconf("SC_CLK_TCK")
+    members = [status for status in target.members() if status.pid == target.pid or status.started <= least]
+    return tuple(status.pid for status in members if can_be_recorded(status.pid))
+
+
+def _explained(lines: Sequence[str], settings: PerfSettings, target: AttachTarget) -> str:
+    text = "\n".join(lines)
+    if "Too many open files" in text or "Too many events are opened" in text:
+        return (
+            f"process {target.pid} ({target.name}) has more threads than perf may open files for, one for each thread and CPU: "
+            "raise the limit with `ulimit -Hn`, or run as root"
+        )
+    if "Permission error mapping pages" in text or "mlock" in text:
+        return "perf may not lock enough memory: `sudo sysctl kernel.perf_event_mlock_kb=2048`, or run as root"
+    return explain_failure(lines, settings)
+
+
+def _children_ns() -> int:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return round((usage.ru_utime + usage.ru_stime) * 1e9)

@@ -1,0 +1,1 @@
+"""Sessions that profile processes which run already, window after window."""

@@ -1,0 +1,73 @@
+"""What `slotscope attach` is asked for."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, field
+
+from collectors.attach_target import TargetFinder
+from collectors.prometheus import PageMetric
+from profiler.errors import UsageError
+from profiler.experiment.call_graph import CallGraphRequest
+from profiler.store.records import check_variant_name
+
+DEFAULT_FREQUENCY_HZ = 99
+DEFAULT_WINDOW_S = 60.0
+SHORTEST_WINDOW_S = 1.0
+_WHOLE = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class AttachPlan:
+    """``variant``: "" = the name of the process.  ``duration_s``: 0 = until the target ends or somebody asks for the end.
+    ``window_s``: how long a window lasts.  ``metrics_address``: page that ``pages`` are read from at the edges of windows.
+    ``command``: the words that asked for it, for the session."""
+
+    finder: TargetFinder
+    variant: str = ""
+    duration_s: float = 0.0
+    window_s: float = DEFAULT_WINDOW_S
+    event: str = "cpu-clock"
+    frequency_hz: int = DEFAULT_FREQUENCY_HZ
+    call_graph: CallGraphRequest = field(default_factory=CallGraphRequest)
+    phase: str = ""
+    metrics_address: str = ""
+    pages: tuple[PageMetric, ...] = ()
+    command: tuple[str, ...] = ("attach",)
+
+
+def window_length_s(duration_s: float, window_s: float | None) -> float:
+    """``window_s``, or when none is asked for one that fits.  ``UsageError`` for windows that do not divide the duration: the
+    last one would be shorter, and could not be compared with the others."""
+    if window_s is None:
+        return duration_s / math.ceil(duration_s / DEFAULT_WINDOW_S) if duration_s else DEFAULT_WINDOW_S
+    if not SHORTEST_WINDOW_S <= window_s < math.inf:
+        raise UsageError(f"--window {window_s:g}: expected at least {SHORTEST_WINDOW_S:g} second")
+    windows = duration_s / window_s
+    if windows and (round(windows) < 1 or abs(windows - round(windows)) > _WHOLE * windows):
+        raise UsageError(
+            f"--duration {duration_s:g} is no multiple of --window {window_s:g}: the last window would be shorter; "
+            f"ask for {max(1, round(windows)) * window_s:g}"
+        )
+    return window_s
+
+
+def check_attach_plan(plan: AttachPlan) -> None:
+    """``UsageError`` for what cannot work."""
+    if plan.duration_s < 0 or not math.isfinite(plan.duration_s):
+        raise UsageError(f"--duration {plan.duration_s:g}: expected a number of seconds")
+    if not 1 <= plan.frequency_hz <= 100_000:
+        raise UsageError(f"--frequency {plan.frequency_hz}: expected 1 to 100000 samples per second")
+    if plan.variant:
+        check_variant_name(plan.variant)
+    if plan.pages and not plan.metrics_address:
+        raise UsageError("--metric needs --metrics, the address of the page that it is on")
+    if plan.metrics_address and not plan.pages:
+        raise UsageError("--metrics needs --metric NAME=SERIES: what is to be read on the page")
+
+
+def variant_of(name: str) -> str:
+    """A variant's name made of a process's."""
+    found = re.sub(r"[^A-Za-z0-9_.+@,-]", "_", name).lstrip(".+@,-")
+    return found if found and found != "last" else f"{found or 'process'}_"

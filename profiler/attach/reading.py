@@ -1,0 +1,92 @@
+"""Recordings into captures of the store, one after the other, beside the recording of the next one."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from profiler.experiment.run_recording import RunRecording, recorded_capture
+from profiler.model.capture import Capture
+from profiler.model.run import CaptureInfo
+from profiler.store.store import Store
+from symbolize.locate import Locator
+
+# The target goes first.
+_NICENESS = 5
+MOST_WAITING = 4
+Kept = Callable[[Capture, Locator], None]
+
+
+@dataclass(frozen=True, slots=True)
+class WindowRecording:
+    """``info``: with everything but what perf did.  ``note``: what readers of its numbers must know, "" = nothing."""
+
+    recording: RunRecording
+    info: CaptureInfo
+    locator: Locator
+    note: str
+
+
+class WindowReader:
+    """A context manager.  Reads one recording at a time; ``submit`` waits when ``MOST_WAITING`` are to be read, so that neither
+    disk nor memory grows."""
+
+    def __init__(self, store: Store, kept: Kept) -> None:
+        self._store = store
+        self._kept = kept
+        self._under_way: deque[Future[None]] = deque()
+
+    def __enter__(self) -> WindowReader:
+        self._pool = ThreadPoolExecutor(max_workers=1, initializer=_step_back)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether ``submit`` would have to wait."""
+        return len(self._under_way) >= MOST_WAITING and not self._under_way[0].done()
+
+    def submit(self, window: WindowRecording) -> None:
+        """Raises what went wrong with an earlier one."""
+        while self._under_way and (self._under_way[0].done() or len(self._under_way) >= MOST_WAITING):
+            self._under_way.popleft().result()
+        self._under_way.append(self._pool.submit(self._read, window))
+
+    def wait(self) -> None:
+        """Until everything that was submitted is in the store.  ``StoreError``, or whatever went wrong."""
+        while self._under_way:
+            self._under_way.popleft().result()
+
+    def _read(self, window: WindowRecording) -> None:
+        path = window.recording.path
+        try:
+            capture = _noted(recorded_capture(window.recording, window.info, window.locator), window.note)
+        finally:
+            path.unlink(missing_ok=True)
+        self._store.add(capture)
+        self._store.finish_round(capture.info.identity.session, capture.info.identity.round)
+        self._kept(capture, window.locator)
+
+
+def _noted(capture: Capture, note: str) -> Capture:
+    if not note:
+        return capture
+    return replace(capture, quality=replace(capture.quality, notes=(*capture.quality.notes, note)))
+
+
+def _step_back() -> None:
+    with contextlib.suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
+
+
+def recording_path(directory: Path, number: int) -> Path:
+    """Of a window's raw recording."""
+    return directory / f"window-{number}.perf.data"

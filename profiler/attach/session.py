@@ -1,0 +1,376 @@
+"""A session that profiles a process which runs already: window after window, until it ends or somebody asks for the end.
+
+While one window is recorded the one before is read, and the perf of the next one attaches.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import select
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from enum import Enum
+from pathlib import Path
+
+from collectors.attach_target import check_access, find_target
+from collectors.attached_perf import AttachedPerf, attach
+from collectors.guard import GroupGuard
+from collectors.host import host_facts
+from collectors.perf_record import PerfEnd, perf_version
+from collectors.prometheus import fetch_page
+from profiler.attach.instance import AttachedInstance, attached_instance
+from profiler.attach.plan import AttachPlan, check_attach_plan, variant_of
+from profiler.attach.reading import WindowReader, WindowRecording, recording_path
+from profiler.attach.stop_request import StopRequest
+from profiler.attach.summary import AttachSummary, KeptWindow, window_line
+from profiler.attach.window import (
+    PERF_CPU,
+    CpuReading,
+    Edge,
+    WindowTimes,
+    edge_at,
+    read_cpu,
+    read_cpu_again,
+    window_outcome,
+)
+from profiler.errors import CaptureError
+from profiler.experiment.phase_check import check_phase
+from profiler.experiment.preparation import check_frequency
+from profiler.experiment.run_recording import RunRecording
+from profiler.model.capture import Capture
+from profiler.model.run import CaptureInfo, HostFacts, RunIdentity, RunMode, RunOutcome
+from profiler.store.records import SessionStart, SessionState
+from profiler.store.store import Store
+from symbolize.locate import Locator
+
+TICK_S = 1.0
+POLL_S = 0.25
+SETTLED_S = 0.5
+LEAST_LEAD_S = 0.4
+# A window's raw recording, which stays until it is read: more is not written.
+LARGEST_RECORDING_BYTES = 1 << 30
+_MOST_OF_WINDOW = 0.8
+_MOST_LATE = 0.02
+_TRIES = 2
+Note = Callable[[str], None]
+
+
+class Cause(Enum):
+    """Why a wait ended.  TIME: it is over.  ASKED: Ctrl-C or a signal.  TARGET: the process ended.  PERF: it ended by itself.
+    SIZE: the recording is as large as it may be."""
+
+    TIME = ""
+    ASKED = "the end was asked for"
+    TARGET = "the process ended"
+    PERF = "perf ended"
+    SIZE = "the recording reached 1 GiB"
+
+
+def attach_session(plan: AttachPlan, store: Store, stop: StopRequest, note: Note) -> AttachSummary:
+    """Watches until the end; every window is in the store soon after its own.
+
+    ``CaptureError``, ``UsageError``: what is to be profiled is not there, may not be profiled, or came back as another build.
+    """
+    check_attach_plan(plan)
+    check_frequency(plan.frequency_hz)
+    version = perf_version()
+    target = find_target(plan.finder)
+    check_access(target)
+    if plan.pages:
+        page = fetch_page(plan.metrics_address, plan.pages)
+        note(f"{plan.metrics_address} answers, {sum(map(bool, (found.counts for found in page.counters)))} metrics found")
+    with contextlib.ExitStack() as stack:
+        instance = stack.enter_context(attached_instance(target, plan, version))
+        directory = stack.enter_context(store.working_directory())
+        guard = stack.enter_context(GroupGuard())
+        # Whoever may not record is told so before a session begins.
+        attach(instance.perf, target, directory / "probe", guard).abort()
+        (directory / "probe").unlink(missing_ok=True)
+        host = host_facts()
+        started_at = datetime.now(UTC).isoformat(timespec="seconds")
+        session = store.begin_session(SessionStart(started_at, host.hostname, plan.command, 0, has_rounds=True))
+        state = SessionState.INTERRUPTED
+        try:
+            variant = plan.variant or variant_of(target.name)
+            watch = _Watch(session, variant, plan, store, stop, note, host, version, directory, guard)
+            ending = watch.run(instance)
+            state = SessionState.INTERRUPTED if stop.number and plan.duration_s else SessionState.FINISHED
+        finally:
+            store.finish_session(session, state)
+    files = f"/proc/{target.pid}/root" if instance.has_own_files and target.is_there() else ""
+    return AttachSummary(session, variant, ending, tuple(watch.windows), files)
+
+
+@dataclass(frozen=True, slots=True)
+class _Upcoming:
+    """A perf that is attached and waits for the edge."""
+
+    number: int
+    perf: AttachedPerf
+    path: Path
+
+
+@dataclass(slots=True)
+class _Segment:
+    """A window that is being recorded.  ``edge_ns``: when it is to end.  ``last``: the latest reading of the CPU time in it."""
+
+    number: int
+    perf: AttachedPerf
+    path: Path
+    started_at: str
+    begun_ns: int
+    edge_ns: int
+    before: Edge
+    last: CpuReading
+
+
+@dataclass(slots=True)
+class _Watch:
+    """A session under way."""
+
+    session: str
+    variant: str
+    plan: AttachPlan
+    store: Store
+    stop: StopRequest
+    note: Note
+    host: HostFacts
+    version: str
+    directory: Path
+    guard: GroupGuard
+    windows: list[KeptWindow] = field(default_factory=list)
+    _number: int = 0
+    _has_whole: bool = False
+    _end_ns: int = 0
+    _lead_s: float = LEAST_LEAD_S
+    _perf_failures: int = 0
+    _is_phase_checked: bool = False
+    _gaps: dict[int, int] = field(default_factory=dict)
+    _perfs: list[AttachedPerf] = field(default_factory=list)
+
+    def run(self, instance: AttachedInstance) -> str:
+        """How it ended, in one line."""
+        with (
+            contextlib.ExitStack() as instances,
+            WindowReader(self.store, self._kept) as reader,
+            ThreadPoolExecutor(max_workers=1) as pages,
+        ):
+            try:
+                return self._run(instance, instances, reader, pages)
+            finally:
+                for perf in self._perfs:
+                    perf.abort()
+
+    def _run(
+        self, instance: AttachedInstance, instances: contextlib.ExitStack, reader: WindowReader, pages: ThreadPoolExecutor
+    ) -> str:
+        first_build = instance.program.build_id
+        while True:
+            cause = self._record(_Recorder(instance, reader, pages))
+            reader.wait()
+            if cause is not Cause.TARGET:
+                return "ended as asked" if cause is Cause.ASKED else "ended after its duration"
+            ended = f"process {instance.target.pid} ({instance.target.name}) ended"
+            if self.plan.finder.pid:
+                return ended
+            self.note(f"{ended}; waiting for another {self.plan.finder}")
+            following = self._await_another(instances)
+            if following is None:
+                return f"{ended}, and no other took its place"
+            instance = following
+            self._check_build(instance, first_build)
+
+    def _check_build(self, instance: AttachedInstance, first_build: str) -> None:
+        if instance.program.build_id != first_build:
+            raise CaptureError(
+                f"process {instance.target.pid} ({instance.target.name}) is another build than before (build ID "
+                f"{instance.program.build_id or 'none'}): attach to it with another --variant; what was recorded is kept in "
+                f"session {self.session}"
+            )
+
+    def _await_another(self, instances: contextlib.ExitStack) -> AttachedInstance | None:
+        """None when somebody asked for the end, or the duration is over.  One that has only just started is let settle: it may
+        be a fork that has not become the program yet."""
+        told = ""
+        while not self._end_ns or time.monotonic_ns() < self._end_ns:
+            try:
+                target = find_target(self.plan.finder)
+                check_access(target)
+                if target.age_s() >= SETTLED_S:
+                    return instances.enter_context(attached_instance(target, self.plan, self.version))
+            except CaptureError as error:
+                # None for a moment, or an old and a new one, is what a restart looks like.
+                if str(error) != told and told:
+                    self.note(str(error))
+                told = str(error)
+            if select.select([self.stop.descriptor], [], [], POLL_S)[0]:
+                return None
+        return None
+
+    def _announce(self, instance: AttachedInstance) -> None:
+        """When the first window has begun."""
+        perf, target = instance.perf, instance.target
+        size = f",{perf.dump_bytes}" if perf.dump_bytes else ""
+        belongs = f"all of cgroup {target.cgroup}" if target.cgroup else "with all it starts"
+        self.note(
+            f"session {self.session}: {self.variant} = process {target.pid} ({target.name}), {belongs}; windows of "
+            f"{self.plan.window_s:g} s, {perf.event} at {perf.frequency_hz} Hz, call graph {perf.call_graph}{size} "
+            f"({perf.call_graph_reason})"
+        )
+
+    def _record(self, recorder: _Recorder) -> Cause:
+        """Windows of one process, until something ends them."""
+        upcoming = self._attach(recorder.instance)
+        if upcoming is None:
+            return Cause.TARGET
+        begun_ns = upcoming.perf.begin()
+        if not self._end_ns and self.plan.duration_s:
+            self._end_ns = begun_ns + round(self.plan.duration_s * 1e9)
+        segment: _Segment | None = self._segment(upcoming, begun_ns, begun_ns, recorder.edge(self.plan))
+        self._announce(recorder.instance)
+        cause = Cause.TIME
+        while segment is not None:
+            cause, upcoming = self._until_edge(segment, recorder.instance)
+            segment = self._hand_over(segment, upcoming, cause, recorder)
+        return cause
+
+    def _segment(self, upcoming: _Upcoming, planned_ns: int, begun_ns: int, before: Edge) -> _Segment:
+        """``planned_ns``: when it should have begun: later edges stay where they were unless it was much too late."""
+        window_ns = round(self.plan.window_s * 1e9)
+        edge_ns = window_ns + (planned_ns if begun_ns - planned_ns <= _MOST_LATE * window_ns else begun_ns)
+        if self._end_ns and edge_ns > self._end_ns - window_ns // 2:
+            edge_ns = self._end_ns
+        started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
+        return _Segment(upcoming.number, upcoming.perf, upcoming.path, started_at, begun_ns, edge_ns, before, before.reading)
+
+    def _until_edge(self, segment: _Segment, instance: AttachedInstance) -> tuple[Cause, _Upcoming | None]:
+        """Waits, and has the next perf attached in time for the edge."""
+        edge_ns, is_last = segment.edge_ns, segment.edge_ns == self._end_ns
+        lead_s = 0.0 if is_last else min(self._lead_s, _MOST_OF_WINDOW * self.plan.window_s)
+        cause = self._wait(segment, instance, edge_ns - round(lead_s * 1e9))
+        if is_last or cause in (Cause.ASKED, Cause.TARGET):
+            return cause, None
+        upcoming = self._attach(instance)
+        if upcoming is None:
+            return Cause.TARGET, None
+        return (self._wait(segment, instance, edge_ns) if cause is Cause.TIME else cause), upcoming
+
+    def _attach(self, instance: AttachedInstance) -> _Upcoming | None:
+        """None when the process has ended."""
+        path, started = recording_path(self.directory, self._number), time.monotonic()
+        try:
+            perf = attach(instance.perf, instance.target, path, self.guard)
+        except CaptureError:
+            if instance.target.is_there():
+                raise
+            return None
+        self._perfs.append(perf)
+        self._lead_s = max(LEAST_LEAD_S, 2.0 * (time.monotonic() - started))
+        self._number += 1
+        return _Upcoming(self._number - 1, perf, path)
+
+    def _wait(self, segment: _Segment, instance: AttachedInstance, until_ns: int) -> Cause:
+        """Until then, or until something else happens.  The CPU time is read now and again: a process takes it along when it
+        ends."""
+        descriptors = [self.stop.descriptor, instance.descriptor, segment.perf.descriptor]
+        while True:
+            left_s = (until_ns - time.monotonic_ns()) / 1e9
+            ready, _, _ = select.select(descriptors, [], [], max(0.0, min(TICK_S, left_s)))
+            for descriptor, cause in zip(descriptors, (Cause.ASKED, Cause.TARGET, Cause.PERF), strict=True):
+                if descriptor in ready:
+                    return cause
+            if left_s <= TICK_S:
+                return Cause.TIME
+            segment.last = read_cpu_again(instance.target, segment.last)
+            if segment.path.exists() and segment.path.stat().st_size > LARGEST_RECORDING_BYTES:
+                return Cause.SIZE
+
+    def _hand_over(self, segment: _Segment, upcoming: _Upcoming | None, cause: Cause, recorder: _Recorder) -> _Segment | None:
+        """Ends a window and begins the next one, if there is to be one; what was recorded goes to be read."""
+        ended_ns = segment.perf.pause()
+        following = None
+        begun_ns = upcoming.perf.begin() if upcoming is not None and cause is not Cause.TARGET else 0
+        after = recorder.edge_after(segment.last, cause is Cause.TARGET, self.plan)
+        if upcoming is not None and begun_ns and cause is not Cause.ASKED:
+            planned_ns = segment.edge_ns if cause is Cause.TIME else begun_ns
+            following = self._segment(upcoming, planned_ns, begun_ns, after)
+            self._gaps[following.number] = begun_ns - ended_ns
+        elif upcoming is not None:
+            upcoming.perf.abort()
+            self._perfs.remove(upcoming.perf)
+        end, perf_ns = segment.perf.finish()
+        self._perfs.remove(segment.perf)
+        cut_by = cause.value if not end.failure else f"{cause.value}: {end.failure}" if cause.value else end.failure
+        times = WindowTimes(segment.begun_ns, ended_ns, perf_ns, cut_by)
+        found = window_outcome(times, segment.before, after, self.plan)
+        failure = end.failure or (found.note if not found.is_whole and self._has_whole else "")
+        self._has_whole |= found.is_whole and not end.failure
+        info = self._info(segment, recorder.instance, replace(found.outcome, failure=failure))
+        recording = RunRecording(segment.path, segment.perf.arguments, end.messages)
+        if recorder.reader.is_behind:
+            self.note("reading windows takes longer than recording them: a lower --frequency or a longer --window would do")
+        recorder.reader.submit(WindowRecording(recording, info, recorder.instance.locator, "" if failure else found.note))
+        self._count_failures(end, cause)
+        return following
+
+    def _count_failures(self, end: PerfEnd, cause: Cause) -> None:
+        self._perf_failures = self._perf_failures + 1 if cause is Cause.PERF else 0
+        if self._perf_failures >= _TRIES:
+            raise CaptureError(f"perf ended by itself {_TRIES} times in a row: {end.failure or 'it gave no reason'}")
+
+    def _info(self, segment: _Segment, instance: AttachedInstance, outcome: RunOutcome) -> CaptureInfo:
+        number, name = segment.number, instance.target.instance
+        return CaptureInfo(
+            RunIdentity(self.session, self.variant, number, RunMode.PROFILED, number, instance=name),
+            host=self.host,
+            program=instance.program,
+            perf=instance.perf,
+            outcome=outcome,
+            # Not its arguments: they may hold what is secret.
+            command=(instance.program.path,),
+            started_at=segment.started_at,
+            phase=self.plan.phase,
+        )
+
+    def _kept(self, capture: Capture, locator: Locator) -> None:
+        """Called when a window is in the store, by the thread that reads them."""
+        info = capture.info
+        number, outcome = info.identity.round, info.outcome
+        perf_ns = next(round(metric.value) for metric in outcome.metrics if metric.name == PERF_CPU)
+        window = KeptWindow(
+            number,
+            info.identity.instance,
+            outcome,
+            len(capture.samples),
+            capture.quality.lost_samples,
+            self._gaps.pop(number, -1),
+            perf_ns,
+        )
+        self.windows.append(window)
+        self.note(window_line(window))
+        if self.plan.phase and not self._is_phase_checked and not outcome.failure:
+            check_phase(capture, self.plan.phase, locator)
+            self._is_phase_checked = True
+
+
+@dataclass(frozen=True, slots=True)
+class _Recorder:
+    """What windows of one process are recorded with.  ``pages``: fetches pages of metrics."""
+
+    instance: AttachedInstance
+    reader: WindowReader
+    pages: ThreadPoolExecutor
+
+    def edge(self, plan: AttachPlan) -> Edge:
+        return edge_at(read_cpu(self.instance.target), plan, self.pages)
+
+    def edge_after(self, last: CpuReading, is_gone: bool, plan: AttachPlan) -> Edge:
+        """Of a process that has ended the CPU time of after ``last`` is lost, unless its parent has not taken note yet."""
+        target = self.instance.target
+        reading = last if is_gone else read_cpu(target)
+        if is_gone or target.pid not in reading.pids:
+            return Edge(read_cpu_again(target, last), None)
+        return edge_at(reading, plan, self.pages)

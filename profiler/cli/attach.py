@@ -1,0 +1,187 @@
+"""`slotscope attach`: profiles a process that runs already, window after window."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shlex
+import signal
+from typing import TYPE_CHECKING
+
+from profiler.cli.context import CliContext, default_store_directory
+from profiler.cli.options import regex_argument
+from profiler.cli.termination import Terminated
+from profiler.errors import UsageError
+
+if TYPE_CHECKING:
+    from collectors.attach_target import TargetFinder
+    from collectors.prometheus import PageMetric
+    from profiler.attach.plan import AttachPlan
+    from profiler.attach.summary import AttachSummary
+
+NAME = "attach"
+HELP = "Profile a process that runs already, window after window"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    target = parser.add_argument_group("what is profiled: one of these, with all its threads and what it starts")
+    choice = target.add_mutually_exclusive_group(required=True)
+    choice.add_argument("--pid", type=int, metavar="P", help="a process")
+    choice.add_argument("--comm", type=regex_argument, metavar="RE", help="the process whose whole name matches")
+    choice.add_argument("--cgroup", metavar="G", help="all processes of a cgroup, by its path below /sys/fs/cgroup")
+    choice.add_argument("--unit", metavar="U", help="all processes of a systemd unit")
+    choice.add_argument("--container", metavar="C", help="all processes of a container, by name or ID")
+    target.add_argument(
+        "--exclude",
+        action="append",
+        metavar="PID|RE",
+        help="with --comm: not the process with this ID, or whose command line matches; may be repeated",
+    )
+    _add_windows(parser)
+    _add_perf(parser)
+
+
+def _add_windows(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("how long, and under which name")
+    group.add_argument("--duration", type=float, default=0.0, metavar="S", help="seconds (default: until Ctrl-C or its end)")
+    group.add_argument("--window", type=float, metavar="S", help="seconds of one window (default: 60, or what fits --duration)")
+    group.add_argument("--variant", default="", metavar="NAME", help="name of the arm (default: the name of the process)")
+    group.add_argument("--metrics", default="", metavar="URL", help="page of Prometheus metrics of the process")
+    group.add_argument(
+        "--metric",
+        action="append",
+        metavar="NAME=SERIES",
+        help='mean of a histogram or summary on that page over each window, such as proof=proof_seconds{path="/"}; may be '
+        "repeated",
+    )
+
+
+def _add_perf(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("how it is profiled")
+    group.add_argument(
+        "--call-graph",
+        default="auto",
+        metavar="auto|fp|dwarf[,SIZE]|lbr|none",
+        help="auto takes frame pointers when the program and all that it has mapped keep them, else dwarf,16384",
+    )
+    group.add_argument("--frequency", type=int, default=99, metavar="HZ", help="samples per second of CPU (default: 99)")
+    group.add_argument("--event", default="auto", metavar="E", help="perf event (default: auto = cpu-clock, in nanoseconds)")
+    group.add_argument("--phase", type=regex_argument, default="", metavar="RE", help="functions of the phase that matters")
+
+
+def run(arguments: argparse.Namespace, context: CliContext) -> int:
+    from profiler.attach.session import attach_session
+    from profiler.attach.stop_request import StopRequest
+    from profiler.store.store import open_store
+    from reports.plain_text import printable
+
+    def note(line: str) -> None:
+        context.stderr.write(f"{printable(line)}\n")
+        context.stderr.flush()
+
+    plan = attach_plan(arguments)
+    with StopRequest() as stop:
+        summary = attach_session(plan, open_store(context.store_directory, create=True), stop, note)
+    context.stdout.write(_summary_text(summary, context, plan))
+    if stop.number and plan.duration_s:
+        raise KeyboardInterrupt if stop.number == signal.SIGINT else Terminated(stop.number)
+    return 0
+
+
+def attach_plan(arguments: argparse.Namespace) -> AttachPlan:
+    """The plan of a parsed command line.  ``UsageError`` for values that cannot work."""
+    from profiler.attach.plan import AttachPlan, window_length_s
+    from profiler.experiment.call_graph import parse_call_graph
+    from profiler.experiment.plan import DEFAULT_EVENT
+
+    finder = _finder(arguments)
+    return AttachPlan(
+        finder=finder,
+        variant=arguments.variant,
+        duration_s=arguments.duration,
+        window_s=window_length_s(arguments.duration, arguments.window),
+        event=DEFAULT_EVENT if arguments.event == "auto" else arguments.event,
+        frequency_hz=arguments.frequency,
+        call_graph=parse_call_graph(arguments.call_graph),
+        phase=arguments.phase,
+        metrics_address=arguments.metrics,
+        pages=tuple(_page_metric(option) for option in arguments.metric or ()),
+        command=("attach", *_target_words(finder)),
+    )
+
+
+def _finder(arguments: argparse.Namespace) -> TargetFinder:
+    from collectors.attach_target import TargetFinder
+
+    if arguments.exclude and not arguments.comm:
+        raise UsageError("--exclude is for --comm: the others name what they mean")
+    if arguments.pid is not None and arguments.pid < 1:
+        raise UsageError(f"--pid {arguments.pid}: expected the number of a process")
+    for text in arguments.exclude or ():
+        try:
+            re.compile(text)
+        except re.error as error:
+            raise UsageError(f"--exclude {text!r}: {error}") from None
+    return TargetFinder(
+        pid=arguments.pid or 0,
+        comm=arguments.comm or "",
+        cgroup=arguments.cgroup or "",
+        unit=arguments.unit or "",
+        container=arguments.container or "",
+        exclude=tuple(arguments.exclude or ()),
+    )
+
+
+def _target_words(finder: TargetFinder) -> tuple[str, ...]:
+    given = (
+        ("--pid", str(finder.pid) if finder.pid else ""),
+        ("--comm", finder.comm),
+        ("--cgroup", finder.cgroup),
+        ("--unit", finder.unit),
+        ("--container", finder.container),
+    )
+    return tuple(word for option, value in given if value for word in (option, value))
+
+
+def _page_metric(option: str) -> PageMetric:
+    from collectors.prometheus import parse_series
+
+    name, equals, series = option.partition("=")
+    if not equals or not name or not series:
+        raise UsageError(f"--metric {option!r}: expected NAME=SERIES, such as proof=proof_seconds")
+    return parse_series(name, series.removeprefix("prom:"))
+
+
+def _summary_text(summary: AttachSummary, context: CliContext, plan: AttachPlan) -> str:
+    from reports.quantities import count, counted
+
+    windows = summary.windows
+    head = f"session {summary.session}: {summary.ending}; {counted(len(windows), 'window')} of {summary.variant}"
+    left_out = sum(1 for window in windows if window.outcome.failure)
+    head += f", {left_out} of them left out" if left_out else ""
+    lines = [head]
+    wall_ns = sum(window.outcome.wall_ns for window in windows)
+    if wall_ns:
+        used_ns = sum(window.outcome.user_ns + window.outcome.system_ns for window in windows)
+        lost = sum(window.lost_samples for window in windows)
+        lines.append(
+            f"{wall_ns / 1e9:.1f} s recorded, {used_ns / 1e9:.2f} s of CPU time, "
+            f"{counted(sum(window.samples for window in windows), 'sample')}, {count(lost)} lost"
+        )
+        lines.append(f"perf itself used {100 * sum(window.perf_ns for window in windows) / wall_ns:.2f} % of one CPU")
+    gaps_ns = [window.gap_ns for window in windows if window.gap_ns >= 0]
+    if gaps_ns:
+        lines.append(f"not recorded between windows: {max(gaps_ns) / 1e6:.1f} ms at most, {sum(gaps_ns) / 1e6:.1f} ms in all")
+    return "\n".join([*lines, _next_command(summary, context, plan)]) + "\n"
+
+
+def _next_command(summary: AttachSummary, context: CliContext, plan: AttachPlan) -> str:
+    program = "slotscope"
+    if context.store_directory != default_store_directory(os.environ):
+        program += f" --store {shlex.quote(str(context.store_directory))}"
+    if not any(window.samples for window in summary.windows):
+        return f"next: {program} show {summary.session}"
+    phase = f" --phase {shlex.quote(plan.phase)}" if plan.phase else ""
+    files = f" --debug-dir {summary.files}" if summary.files else ""
+    return f"next: {program} report {summary.session}/{summary.variant}{phase}{files}"

@@ -1,0 +1,91 @@
+"""Attaching with a perf of our own that complains, crashes or crashes once, and what is left behind: nothing."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from collectors.attach_target import AttachTarget, TargetFinder, find_target
+from collectors.attached_perf import ATTEMPTS, attach
+from collectors.guard import GroupGuard
+from profiler.errors import CaptureError
+from profiler.model.run import PerfSettings
+
+SETTINGS = PerfSettings("cpu-clock", 99, 0, "fp")
+
+
+@pytest.fixture
+def target() -> Iterator[AttachTarget]:
+    process = subprocess.Popen(["sleep", "60"])
+    yield find_target(TargetFinder(pid=process.pid))
+    process.kill()
+    process.wait()
+
+
+def perf_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> Path:
+    """Puts a perf into PATH that runs a shell script; the file with one line per call."""
+    calls = tmp_path / "calls"
+    program = tmp_path / "bin/perf"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\necho "$*" >> {calls}\n{script}\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent), prepend=":")
+    return calls
+
+
+def refused(target: AttachTarget, output: Path) -> str:
+    before = len(os.listdir("/proc/self/fd"))
+    with GroupGuard() as guard, pytest.raises(CaptureError) as error:
+        attach(SETTINGS, target, output, guard)
+    assert len(os.listdir("/proc/self/fd")) == before
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+def test_refusals_are_explained_at_once(target: AttachTarget, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = perf_that(
+        tmp_path, monkeypatch, "echo 'Access to performance monitoring and observability is limited.' >&2; exit 255"
+    )
+    message = refused(target, tmp_path / "out")
+    assert "sysctl kernel.perf_event_paranoid=1" in message
+    assert "cap_perfmon" in message
+    assert len(calls.read_text().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("complaint", "expected"),
+    [
+        ("Too many events are opened.", "ulimit -Hn"),
+        ("Permission error mapping pages.", "kernel.perf_event_mlock_kb"),
+        ("failed to do this", "could not start recording: failed to do this"),
+    ],
+)
+def test_limits_are_named(
+    target: AttachTarget, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, complaint: str, expected: str
+) -> None:
+    perf_that(tmp_path, monkeypatch, f"echo '{complaint}' >&2; exit 255")
+    assert expected in refused(target, tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    "last_words", ["echo 'thread/CPU maps: No such process' >&2; exit 1", "kill -SEGV $$"], ids=["complains", "crashes"]
+)
+def test_what_may_be_an_ending_child_is_tried_again(
+    target: AttachTarget, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, last_words: str
+) -> None:
+    calls = perf_that(tmp_path, monkeypatch, last_words)
+    refused(target, tmp_path / "out")
+    assert len(calls.read_text().splitlines()) == ATTEMPTS
+    assert f" -p {target.pid} " in calls.read_text()
+
+
+def test_target_that_ended(tmp_path: Path) -> None:
+    process = subprocess.Popen(["sleep", "60"])
+    target = find_target(TargetFinder(pid=process.pid))
+    process.kill()
+    process.wait()
+    assert refused(target, tmp_path / "out") == f"process {target.pid} ({target.name}) ended while slotscope attached to it"
