@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from profiler.analysis.aggregate import RunTable, merge_runs, run_tables
-from profiler.analysis.apply_symbols import apply_symbols, frames_by_dso
-from profiler.analysis.arm_quality import FAIL_UNRESOLVED, QualityVerdict, judge
-from profiler.analysis.attribute import attribute
-from profiler.analysis.attributed_run import AttributedRun, attributed_run
-from profiler.analysis.cpu_coverage import coverage_findings
-from profiler.analysis.logical_stacks import LogicalStacks, expand
-from profiler.analysis.owners import merge_other_functions, merge_owner_cells, other_functions, owner_cells
-from profiler.analysis.phase_findings import Unproven, phase_findings, unproven_weight
-from profiler.analysis.phases import PhaseSelection, select_phase
-from profiler.analysis.run_quality import NO_SYMBOL, RunQuality, run_quality
-from profiler.analysis.select_event import other_events, samples_of_event, select_event
-from profiler.analysis.stack_patterns import compile_pattern, functions_with_name, stacks_through
+from profiler.analysis.attribution.aggregate import RunTable, merge_runs, run_tables
+from profiler.analysis.attribution.apply_symbols import apply_symbols, frames_by_dso
+from profiler.analysis.attribution.attribute import attribute
+from profiler.analysis.attribution.attributed_run import AttributedRun, attributed_run
+from profiler.analysis.attribution.logical_stacks import LogicalStacks, expand
+from profiler.analysis.attribution.owners import merge_other_functions, merge_owner_cells, other_functions, owner_cells
+from profiler.analysis.attribution.phases import PhaseSelection, select_phase
+from profiler.analysis.attribution.select_event import other_events, samples_of_event, select_event
+from profiler.analysis.attribution.stack_patterns import compile_pattern, functions_with_name, stacks_through
+from profiler.analysis.quality.arm_quality import FAIL_UNRESOLVED, QualityVerdict, judge
+from profiler.analysis.quality.cpu_coverage import coverage_findings
+from profiler.analysis.quality.phase_findings import Unproven, phase_findings, unproven_weight
+from profiler.analysis.quality.run_quality import NO_SYMBOL, RunQuality, run_quality
 from profiler.errors import AnalysisError, UsageError
 from profiler.model.analysis_choices import DEFAULT_RULE_SETS, PhaseScope
 from profiler.model.arrays import BoolColumn, UInt64Column
@@ -108,7 +108,7 @@ def arm_costs(arm: Arm, options: AnalysisOptions, symbolizer: Symbolizer, progre
 
 def arm_call_stacks(arm: Arm, options: AnalysisOptions, symbolizer: Symbolizer) -> CallStacks:
     """The arm's call stacks by function, a weight column per run; errors as for ``arm_costs``."""
-    from profiler.analysis.call_stacks import merge_call_stacks, run_tree
+    from profiler.analysis.attribution.call_stacks import merge_call_stacks, run_tree
 
     analysis = _Analysis(arm, options, symbolizer, None)
     trees = [run_tree(run.attributed) for run in analysis.runs(keep_lines=True)]
@@ -120,7 +120,7 @@ def explain_function(arm: Arm, function: str, options: AnalysisOptions, symboliz
 
     Raises ``AnalysisError`` with the nearest names when no sample has such a function; else errors as for ``arm_costs``.
     """
-    from profiler.analysis.explain import explain_run, merge_explanations
+    from profiler.analysis.attribution.explain import explain_run, merge_explanations
 
     pattern = compile_pattern(function, "--function")
     analysis = _Analysis(arm, options, symbolizer, None)
@@ -138,7 +138,7 @@ def explain_function(arm: Arm, function: str, options: AnalysisOptions, symboliz
 
 def arm_rule_use(arm: Arm, options: AnalysisOptions, symbolizer: Symbolizer) -> RuleUse:
     """What the rules took of the arm, and what none of them did; errors as for ``arm_costs``."""
-    from profiler.analysis.rule_use import merge_rule_use, rule_use
+    from profiler.analysis.attribution.rule_use import merge_rule_use, rule_use
     from profiler.model.rule_finding import RuleUse
 
     analysis = _Analysis(arm, options, symbolizer, None)
@@ -273,7 +273,7 @@ class _Analysis:
         if phase is not None:
             admitted &= phase.admitted
         if self._options.focus or self._options.ignore:
-            from profiler.analysis.focus import focused
+            from profiler.analysis.attribution.focus import focused
 
             passes = focused(symbolized, stacks, self._options.focus, self._options.ignore)
             admitted &= passes[stacks.innermost][capture.samples.stack]
@@ -313,7 +313,7 @@ def _run_order(capture: Capture) -> tuple[str | int, ...]:
 
 
 def _hint(pattern: str, names: set[str]) -> str:
-    from profiler.analysis.nearest_names import nearest_names
+    from profiler.analysis.attribution.nearest_names import nearest_names
 
     found = nearest_names(pattern, names)
     return f"; nearest names: {', '.join(found)}" if found else ""

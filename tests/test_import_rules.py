@@ -16,7 +16,12 @@ LAYERS = {
     "profiler.errors": 0,
     "profiler.model": 0,
     "profiler.rules": 1,
+    "profiler.rules.check": 1,
     "profiler.analysis": 1,
+    "profiler.analysis.statistics": 1,
+    "profiler.analysis.attribution": 1,
+    "profiler.analysis.quality": 1,
+    "profiler.analysis.comparison": 1,
     "profiler.codec": 1,
     "profiler.store": 2,
     "profiler.pipeline": 2,
@@ -81,6 +86,15 @@ LAYERS = {
 # Units that may use siblings of their layer: errors that carry values, and parts of one package that belong together.
 SIBLINGS = {
     "profiler.errors": {"profiler.model"},
+    "profiler.rules.check": {"profiler.rules"},
+    "profiler.analysis.attribution": {"profiler.analysis.statistics"},
+    "profiler.analysis.quality": {"profiler.analysis", "profiler.analysis.attribution", "profiler.analysis.statistics"},
+    "profiler.analysis.comparison": {
+        "profiler.analysis",
+        "profiler.analysis.attribution",
+        "profiler.analysis.quality",
+        "profiler.analysis.statistics",
+    },
     "collectors.ingest": {"collectors.perf_data", "symbolize.unwind", "symbolize.elf"},
     "collectors.importers": {"collectors.ingest", "collectors.perf_data", "symbolize.demangle", "symbolize.unwind"},
     "symbolize.unwind": {"symbolize.elf"},
@@ -152,10 +166,10 @@ def test_imports_point_downward(module: str, path: Path) -> None:
 
 
 def test_the_rule_sees_a_violation() -> None:
-    assert violation("reports.terminal", "profiler.analysis.stats")
+    assert violation("reports.terminal", "profiler.analysis.statistics.t_tests")
     assert violation("profiler.model.costs", "profiler.rules.loader")
     assert violation("collectors.ingest", "symbolize.dwarf.lines")
-    assert violation("profiler.analysis.compare", "profiler.rules.loader")
+    assert violation("profiler.analysis.comparison.compare", "profiler.rules.loader")
     assert violation("collectors.ingest", "symbolize.unwind.unwinder") is None
 
 

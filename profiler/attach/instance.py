@@ -11,9 +11,9 @@ from pathlib import Path
 from collectors.attach_target import AttachTarget, foreign_root, readable_program, recorded_path
 from profiler.attach.plan import AttachPlan
 from profiler.errors import CaptureError, FormatError
-from profiler.experiment.call_graph import CallGraph, choose_call_graph
-from profiler.experiment.preparation import facts_of_file, keeps_frame_pointers
-from profiler.experiment.shared_objects import SharedObjects
+from profiler.experiment.binaries.call_graph import CallGraph, choose_call_graph
+from profiler.experiment.binaries.shared_objects import SharedObjects
+from profiler.experiment.run.preparation import facts_of_file, keeps_frame_pointers
 from profiler.model.run import PerfSettings, ProgramFacts
 from symbolize.locate import Locator, SearchPaths
 

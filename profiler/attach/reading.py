@@ -11,7 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from profiler.experiment.run_recording import RunRecording, recorded_capture
+from profiler.experiment.run.run_recording import RunRecording, recorded_capture
 from profiler.model.capture import Capture
 from profiler.model.run import CaptureInfo
 from profiler.store.store import Store

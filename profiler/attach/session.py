@@ -37,9 +37,9 @@ from profiler.attach.window import (
     window_outcome,
 )
 from profiler.errors import CaptureError
-from profiler.experiment.phase_check import check_phase
-from profiler.experiment.preparation import check_frequency
-from profiler.experiment.run_recording import RunRecording
+from profiler.experiment.run.phase_check import check_phase
+from profiler.experiment.run.preparation import check_frequency
+from profiler.experiment.run.run_recording import RunRecording
 from profiler.model.capture import Capture
 from profiler.model.run import CaptureInfo, HostFacts, RunIdentity, RunMode, RunOutcome
 from profiler.store.records import SessionStart, SessionState

@@ -92,8 +92,8 @@ def run(arguments: argparse.Namespace, context: CliContext) -> int:
 def attach_plan(arguments: argparse.Namespace) -> AttachPlan:
     """The plan of a parsed command line.  ``UsageError`` for values that cannot work."""
     from profiler.attach.plan import AttachPlan, window_length_s
-    from profiler.experiment.call_graph import parse_call_graph
-    from profiler.experiment.plan import DEFAULT_EVENT
+    from profiler.experiment.binaries.call_graph import parse_call_graph
+    from profiler.experiment.plan.recording_plan import DEFAULT_EVENT
 
     finder = _finder(arguments)
     return AttachPlan(

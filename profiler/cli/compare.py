@@ -73,8 +73,8 @@ def run(arguments: argparse.Namespace, context: CliContext) -> int:
 
 
 def _comparison_report(arguments: argparse.Namespace, options: ReadingOptions, context: CliContext) -> ComparisonReport:
-    from profiler.analysis.compare import CompareOptions, compare_arms
-    from profiler.analysis.per_unit import per_unit
+    from profiler.analysis.comparison.compare import CompareOptions, compare_arms
+    from profiler.analysis.comparison.per_unit import per_unit
     from reports.comparison_report import ComparisonReport
 
     costs = costs_of([arguments.baseline, *arguments.candidates], options, context)

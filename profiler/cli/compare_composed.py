@@ -38,7 +38,7 @@ def composed_text(arguments: argparse.Namespace, options: ReadingOptions, contex
 def _composed(arguments: argparse.Namespace, options: ReadingOptions, context: CliContext) -> ComposedComparison:
     from dataclasses import replace
 
-    from profiler.analysis.compose import Leg, compose
+    from profiler.analysis.comparison.compose import Leg, compose
     from profiler.cli.compare import costs_of
 
     if len(arguments.candidates) != 1:

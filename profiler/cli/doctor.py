@@ -37,11 +37,11 @@ def run(arguments: argparse.Namespace, context: CliContext) -> int:
 def _checks(arguments: argparse.Namespace, context: CliContext) -> list[FitnessCheck]:
     from collectors.host_fitness import host_fitness, process_fitness
     from collectors.launcher import resolve_program
-    from profiler.analysis.binary_checks import binary_checks, process_checks
-    from profiler.analysis.host_checks import host_checks
+    from profiler.analysis.quality.binary_checks import binary_checks, process_checks
+    from profiler.analysis.quality.host_checks import host_checks
     from profiler.cli.load_arms import symbol_tools
     from profiler.cli.progress import SlowProgress
-    from profiler.experiment.binary_fitness import binary_fitness
+    from profiler.experiment.binaries.binary_fitness import binary_fitness
     from symbolize.debuginfod import configured_servers
     from symbolize.kernel_cache import read_kallsyms
 

@@ -60,7 +60,7 @@ def _add_session(parser: argparse.ArgumentParser) -> None:
 def _run(arguments: argparse.Namespace, context: CliContext) -> int:
     from profiler.cli.record_progress import RecordingLines
     from profiler.experiment.experiment_session import ExperimentProgress, run_experiment
-    from profiler.experiment.plan_file import read_plan
+    from profiler.experiment.plan.plan_file import read_plan
     from profiler.store.store import open_store
 
     plan = read_plan(arguments.plan)

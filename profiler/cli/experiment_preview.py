@@ -11,8 +11,8 @@ from profiler.cli.context import CliContext
 
 if TYPE_CHECKING:
     from profiler.experiment.evaluate import StoredExperiment
-    from profiler.experiment.experiment_plan import ExperimentPlan
-    from profiler.experiment.schedule import ScheduledRun
+    from profiler.experiment.plan.experiment_plan import ExperimentPlan
+    from profiler.experiment.plan.schedule import ScheduledRun
     from profiler.model.experiment_result import PowerRow, PowerTable
     from profiler.store.store import Store
     from reports.quantities import Scale
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def preview(plan: ExperimentPlan, context: CliContext) -> str:
     """Lines for the terminal.  Duration and visible effects come from the latest session of the same experiment."""
     from profiler.experiment.arms import arm_labels
-    from profiler.experiment.schedule import make_schedule
+    from profiler.experiment.plan.schedule import make_schedule
     from reports.quantities import counted
 
     if plan.targets:
@@ -41,7 +41,7 @@ def preview(plan: ExperimentPlan, context: CliContext) -> str:
 
 def _targets_preview(plan: ExperimentPlan, context: CliContext) -> str:
     """Which process stands for what in which window, and what so many processes could show."""
-    from profiler.experiment.target_periods import target_periods
+    from profiler.experiment.targets.target_periods import target_periods
     from reports.quantities import counted
 
     periods = target_periods(plan)

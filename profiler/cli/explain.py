@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, context: CliContext) -> int:
-    from profiler.analysis.select_event import select_event
+    from profiler.analysis.attribution.select_event import select_event
     from profiler.cli.load_arms import load_arms, symbol_tools
     from profiler.cli.progress import SlowProgress
     from profiler.pipeline import explain_function

@@ -13,7 +13,7 @@ from profiler.cli.record_options import add_record_options, record_plan
 from profiler.cli.termination import signals_as_interrupts
 
 if TYPE_CHECKING:
-    from profiler.experiment.progress import FinishedRun, SessionSummary
+    from profiler.experiment.run.progress import FinishedRun, SessionSummary
 
 NAME = "record"
 HELP = "Run a program, or several builds of it in turn, and keep the profiles"
@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, context: CliContext) -> int:
     from profiler.cli.record_progress import RecordingLines
-    from profiler.experiment.runner import record_session
+    from profiler.experiment.run.runner import record_session
     from profiler.store.store import open_store
 
     plan = record_plan(arguments)

@@ -14,7 +14,7 @@ from profiler.cli.options import regex_argument
 from profiler.errors import UsageError
 
 if TYPE_CHECKING:
-    from profiler.experiment.plan import ProfilePolicy, RecordPlan
+    from profiler.experiment.plan.recording_plan import ProfilePolicy, RecordPlan
 
 _PROFILE = ("separate", "same", "none")
 _PICKS = ("mean", "median", "last", "sum")
@@ -80,9 +80,9 @@ def _add_surroundings(parser: argparse.ArgumentParser) -> None:
 def record_plan(arguments: argparse.Namespace) -> RecordPlan:
     """The plan of a parsed command line.  ``UsageError`` for values that cannot work."""
     from collectors.metrics import parse_metric
-    from profiler.experiment.call_graph import parse_call_graph
-    from profiler.experiment.cpu_list import parse_cpus
-    from profiler.experiment.plan import DEFAULT_EVENT, RecordPlan, variant_arms
+    from profiler.experiment.binaries.call_graph import parse_call_graph
+    from profiler.experiment.plan.cpu_list import parse_cpus
+    from profiler.experiment.plan.recording_plan import DEFAULT_EVENT, RecordPlan, variant_arms
 
     command = tuple(arguments.command[1:] if arguments.command[:1] == ["--"] else arguments.command)
     if not command:
@@ -118,7 +118,7 @@ def _variants(options: Sequence[str], command: tuple[str, ...]) -> tuple[tuple[s
 
 
 def _profile(given: str | None, is_single_run: bool) -> ProfilePolicy:
-    from profiler.experiment.plan import ProfilePolicy
+    from profiler.experiment.plan.recording_plan import ProfilePolicy
 
     return ProfilePolicy(given or ("same" if is_single_run else "separate"))
 

@@ -12,13 +12,13 @@ from reports.quantities import count, counted, scale_for
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-    from profiler.experiment.preparation import Preparation, PreparedArm
-    from profiler.experiment.progress import FinishedRun, SessionSummary
-    from profiler.experiment.schedule import Schedule, ScheduledRun
+    from profiler.experiment.plan.schedule import Schedule, ScheduledRun
+    from profiler.experiment.run.preparation import Preparation, PreparedArm
+    from profiler.experiment.run.progress import FinishedRun, SessionSummary
 
 
 class RecordingLines:
-    """``profiler.experiment.progress.RecordProgress`` on a stream."""
+    """``profiler.experiment.run.progress.RecordProgress`` on a stream."""
 
     def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
         self._stream = stream

@@ -29,8 +29,8 @@ def run(arguments: argparse.Namespace, context: CliContext) -> int:
 
 
 def _arm_report(selector: str, options: ReadingOptions, context: CliContext) -> ArmReport:
-    from profiler.analysis.compare_replicates import windows_by_process
-    from profiler.analysis.share_interval import share_intervals
+    from profiler.analysis.comparison.compare_replicates import windows_by_process
+    from profiler.analysis.statistics.share_interval import share_intervals
     from profiler.cli.load_arms import load_arms, symbol_tools
     from profiler.cli.progress import SlowProgress
     from profiler.pipeline import arm_costs

@@ -46,9 +46,9 @@ def run(arguments: argparse.Namespace, context: CliContext) -> int:
 
 
 def _check(arguments: argparse.Namespace, context: CliContext) -> int:
-    from profiler.rules.known_names import known_places
+    from profiler.rules.check.known_names import known_places
+    from profiler.rules.check.rule_check import check_rules, unused_rules
     from profiler.rules.loader import load_rule_sets, origin_name
-    from profiler.rules.rule_check import check_rules, unused_rules
     from reports.terminal_rules import render_check
     from symbolize.function_key import function_key
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from profiler.experiment.arm_metrics import ArmMetrics, arm_metrics
-from profiler.experiment.builds import BuiltVariant
-from profiler.experiment.experiment_plan import ExperimentPlan, PlanCondition, PlanLoad, PlanVariant
-from profiler.experiment.placeholders import replaced
-from profiler.experiment.plan import Arm
-from profiler.experiment.plan_check import AA_SUFFIX
+from profiler.experiment.binaries.builds import BuiltVariant
+from profiler.experiment.plan.experiment_plan import ExperimentPlan, PlanCondition, PlanLoad, PlanVariant
+from profiler.experiment.plan.placeholders import replaced
+from profiler.experiment.plan.plan_check import AA_SUFFIX
+from profiler.experiment.plan.recording_plan import Arm
+from profiler.experiment.run.arm_metrics import ArmMetrics, arm_metrics
 
 _NO_CONDITION = PlanCondition("")
 

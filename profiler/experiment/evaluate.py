@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from profiler.analysis.compare import CompareOptions, compare_arms
-from profiler.analysis.control import ArmPair, against_control
-from profiler.analysis.failed_runs import failed_runs
-from profiler.analysis.gain import gain_attribution
-from profiler.analysis.ladder import ladder
-from profiler.analysis.per_unit import condition_per_unit, control_per_unit
+from profiler.analysis.comparison.compare import CompareOptions, compare_arms
+from profiler.analysis.comparison.control import ArmPair, against_control
+from profiler.analysis.comparison.gain import gain_attribution
+from profiler.analysis.comparison.ladder import ladder
+from profiler.analysis.comparison.per_unit import condition_per_unit, control_per_unit
+from profiler.analysis.quality.failed_runs import failed_runs
 from profiler.errors import AnalysisError, UsageError
 from profiler.experiment.experiment_session import stored_record
 from profiler.model.comparison import Comparison, Verdict

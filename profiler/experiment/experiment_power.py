@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from profiler.analysis.per_unit import power_per_unit
-from profiler.analysis.power import RUNS, control_power, power_table
+from profiler.analysis.comparison.per_unit import power_per_unit
+from profiler.analysis.comparison.power import RUNS, control_power, power_table
 from profiler.errors import AnalysisError
 from profiler.experiment.evaluate import Evaluator, StoredExperiment, condition_names, control_pairs
 from profiler.model.experiment_result import ExperimentPower, PowerTable

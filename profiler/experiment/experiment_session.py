@@ -10,22 +10,22 @@ from pathlib import Path
 
 from profiler.codec.json_values import JsonShapeError, from_json, to_json
 from profiler.errors import StoreError, UsageError
-from profiler.experiment.arm_metrics import output_metrics
 from profiler.experiment.arms import arm_conditions, experiment_arms
-from profiler.experiment.builds import BuildPlace, BuiltVariant, build_variants, file_digest
-from profiler.experiment.executor import Executor, RunExecutor
+from profiler.experiment.binaries.builds import BuildPlace, BuiltVariant, build_variants, file_digest
 from profiler.experiment.experiment_lock import experiment_lock
-from profiler.experiment.experiment_plan import ExperimentPlan, PlanMetric, cpu_per_request
-from profiler.experiment.plan import RecordPlan
-from profiler.experiment.plan_check import AA_SUFFIX
-from profiler.experiment.plan_check_services import CPU_TIME_METRIC
-from profiler.experiment.preparation import Preparation
-from profiler.experiment.program_workload import ProgramWorkload
-from profiler.experiment.progress import RecordProgress
-from profiler.experiment.runner import SessionSetup, record_session
-from profiler.experiment.service_workload import ServiceWorkload
-from profiler.experiment.target_session import watch_targets
-from profiler.experiment.workplace import Workplace
+from profiler.experiment.plan.experiment_plan import ExperimentPlan, PlanMetric, cpu_per_request
+from profiler.experiment.plan.plan_check import AA_SUFFIX
+from profiler.experiment.plan.plan_check_services import CPU_TIME_METRIC
+from profiler.experiment.plan.recording_plan import RecordPlan
+from profiler.experiment.run.arm_metrics import output_metrics
+from profiler.experiment.run.executor import Executor, RunExecutor
+from profiler.experiment.run.preparation import Preparation
+from profiler.experiment.run.program_workload import ProgramWorkload
+from profiler.experiment.run.progress import RecordProgress
+from profiler.experiment.run.runner import SessionSetup, record_session
+from profiler.experiment.run.service_workload import ServiceWorkload
+from profiler.experiment.run.workplace import Workplace
+from profiler.experiment.targets.target_session import watch_targets
 from profiler.model.experiment import ConditionFacts, Direction, ExperimentRecord, InputFacts, MetricFacts, VariantFacts
 from profiler.store.records import SessionState, StoredSession
 from profiler.store.store import Store

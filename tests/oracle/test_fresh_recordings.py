@@ -14,7 +14,7 @@ import pytest
 
 from collectors.importers.perf_script.reader import read_perf_script
 from collectors.recording_file import imported_info, read_recording
-from profiler.analysis.apply_symbols import apply_symbols, frames_by_dso
+from profiler.analysis.attribution.apply_symbols import apply_symbols, frames_by_dso
 from profiler.model.capture import Capture
 from profiler.model.frame_table import CpuMode
 from support.perf_script_text import BAD_ADDRESS, Frame, PrintedSample, printed_samples

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from collectors.recording_file import read_recording
-from profiler.analysis.apply_symbols import apply_symbols, frames_by_dso
+from profiler.analysis.attribution.apply_symbols import apply_symbols, frames_by_dso
 from profiler.model.dso import DsoKind
 from profiler.model.frame_table import lookup_offsets
 from profiler.model.symbols import SymbolizedCapture

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from profiler.analysis.aggregate import merge_runs, run_tables
-from profiler.analysis.call_stacks import merge_call_stacks, run_tree
-from profiler.analysis.logical_stacks import expand
-from profiler.analysis.owners import merge_owner_cells, owner_cells
+from profiler.analysis.attribution.aggregate import merge_runs, run_tables
+from profiler.analysis.attribution.call_stacks import merge_call_stacks, run_tree
+from profiler.analysis.attribution.logical_stacks import expand
+from profiler.analysis.attribution.owners import merge_owner_cells, owner_cells
 from profiler.model.analysis_choices import DIMENSIONS, STACK_DIMENSIONS
 from profiler.model.category import RuleSet
 from profiler.model.costs import ArmCosts, CostTable

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from profiler.analysis import stats
-from profiler.analysis.stats_ratio import (
+from profiler.analysis.statistics import t_tests
+from profiler.analysis.statistics.ratio import (
     PartAndWhole,
     RelativeChange,
     Share,
@@ -27,10 +27,10 @@ experiments_of = pytest.mark.parametrize(
 )
 
 
-def share_that_hold(found: stats.TTest | RelativeChange | Share, truth: float) -> float:
+def share_that_hold(found: t_tests.TTest | RelativeChange | Share, truth: float) -> float:
     """An interval without finite ends claims nothing, so it holds everything."""
     holds = (found.low <= truth) & (truth <= found.high)
-    if not isinstance(found, stats.TTest):
+    if not isinstance(found, t_tests.TTest):
         holds |= ~found.is_bounded
     return float(holds.mean())
 
@@ -44,7 +44,7 @@ def test_paired_intervals(drift: float, ratio: float, experiments: int) -> None:
         setting = Setting(runs=runs, drift=drift)
         baseline, candidate = two_arms(setting, experiments, generator_of("paired", setting, ratio))
         candidate = candidate * ratio
-        difference = share_that_hold(stats.paired_t(baseline, candidate), 100 * (ratio - 1))
+        difference = share_that_hold(t_tests.paired_t(baseline, candidate), 100 * (ratio - 1))
         relative = share_that_hold(paired_relative_change(baseline, candidate), ratio - 1)
         print(f"\npaired, {runs} runs, drift {drift}, ratio {ratio}: difference {difference:.4f}, relative {relative:.4f}")
         assert min(difference, relative) >= CLAIMED - rate_error(CLAIMED, experiments)
@@ -58,7 +58,7 @@ def test_welch_intervals(spread: float, ratio: float, experiments: int) -> None:
         setting = Setting(runs=runs, candidate_spread=spread)
         baseline, candidate = two_arms(setting, experiments, generator_of("welch", setting, ratio))
         candidate = candidate * ratio
-        difference = share_that_hold(stats.welch_t(baseline, candidate), 100 * (ratio - 1))
+        difference = share_that_hold(t_tests.welch_t(baseline, candidate), 100 * (ratio - 1))
         relative = share_that_hold(welch_relative_change(baseline, candidate), ratio - 1)
         print(f"\nwelch, {runs} runs, spread x {spread}, ratio {ratio}: difference {difference:.4f}, relative {relative:.4f}")
         assert min(difference, relative) >= CLAIMED - rate_error(CLAIMED, experiments)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from profiler.analysis import stats
+from profiler.analysis.statistics import t_tests
 from support.designs import DESIGNS, HOST_SPREAD, WINDOWS, by_process, watched
 from support.noise import KINDS, Setting, generator_of, rate_error
 
@@ -39,11 +39,11 @@ def test_what_did_not_change_is_seldom_flagged_and_lies_in_the_interval(
         for rows in ROWS:
             setting = Setting(noise, runs, rows, drift=DRIFTS[drift])
             test = DESIGNS[design](setting, experiments, generator_of("designs", design, setting))
-            errors[runs, rows] = float((stats.holm(test.p) < stats.ALPHA).any(axis=-1).mean())
+            errors[runs, rows] = float((t_tests.holm(test.p) < t_tests.ALPHA).any(axis=-1).mean())
             # Of one row, for rows of a run may move together and then do not add to the evidence.
             coverage[runs, rows] = float(((test.low <= 0) & (test.high >= 0))[:, 0].mean())
     print(f"\n{design}, {noise}, {drift}: flagged {_span(errors)}, held {_span(coverage)}")
-    assert max(errors.values()) <= stats.ALPHA + rate_error(stats.ALPHA, experiments)
+    assert max(errors.values()) <= t_tests.ALPHA + rate_error(t_tests.ALPHA, experiments)
     assert min(coverage.values()) >= LEAST - rate_error(LEAST, experiments)
     if noise == "normal" and not (drift == "drift" and design in BLIND_TO_DRIFT):
         assert max(coverage.values()) <= MOST + rate_error(MOST, experiments)
@@ -57,11 +57,11 @@ def test_windows_as_replicates_would_fail(runs: int, experiments: int) -> None:
     generator = generator_of("windows of processes", runs)
     levels = [HOST_SPREAD * generator.standard_normal((experiments, 1, runs)) for _ in range(2)]
     arms = [watched(setting, level, generator) for level in levels]
-    processes = stats.welch_t(*(by_process(arm) for arm in arms))
-    windows = stats.welch_t(*(arm.reshape(experiments, 1, runs * WINDOWS) for arm in arms))
-    by_processes, by_windows = (float((test.p < stats.ALPHA).mean()) for test in (processes, windows))
+    processes = t_tests.welch_t(*(by_process(arm) for arm in arms))
+    windows = t_tests.welch_t(*(arm.reshape(experiments, 1, runs * WINDOWS) for arm in arms))
+    by_processes, by_windows = (float((test.p < t_tests.ALPHA).mean()) for test in (processes, windows))
     print(f"\n{runs} + {runs} processes with {WINDOWS} windows: {by_processes:.3f} by process, {by_windows:.3f} by window")
-    assert by_processes <= stats.ALPHA + rate_error(stats.ALPHA, experiments)
+    assert by_processes <= t_tests.ALPHA + rate_error(t_tests.ALPHA, experiments)
     assert by_windows > 0.3
 
 

@@ -11,27 +11,27 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from profiler.analysis import stats
-from profiler.analysis.compare import CompareOptions, compare_arms
-from profiler.analysis.stats_permutation import sign_flip_p, two_sample_p
-from profiler.analysis.stats_spread import outliers
+from profiler.analysis.comparison.compare import CompareOptions, compare_arms
+from profiler.analysis.statistics import t_tests
+from profiler.analysis.statistics.permutation import sign_flip_p, two_sample_p
+from profiler.analysis.statistics.spread import outliers
 from profiler.model.comparison import Verdict
 from support.arms import Place, arm
 from support.noise import KINDS, Setting, Values, generator_of, rate_error, two_arms
 
 RUNS = (3, 5, 10, 30)
 ROWS = (1, 2, 5, 10, 20)
-TESTS = {"paired": stats.paired_t, "welch": stats.welch_t}
+TESTS = {"paired": t_tests.paired_t, "welch": t_tests.welch_t}
 
 experiments_of = pytest.mark.parametrize(
     "experiments", [pytest.param(1000, id="quick"), pytest.param(20_000, id="full", marks=pytest.mark.full)]
 )
 
 
-def family_wise_error(test: Callable[[Values, Values], stats.TTest], setting: Setting, experiments: int) -> float:
+def family_wise_error(test: Callable[[Values, Values], t_tests.TTest], setting: Setting, experiments: int) -> float:
     """Share of the experiments in which at least one row is flagged."""
     baseline, candidate = two_arms(setting, experiments, generator_of(test.__name__, setting))
-    flagged = stats.holm(test(baseline, candidate).p) < stats.ALPHA
+    flagged = t_tests.holm(test(baseline, candidate).p) < t_tests.ALPHA
     return float(flagged.any(axis=-1).mean())
 
 
@@ -43,7 +43,7 @@ def test_family_wise_error(name: str, noise: str, experiments: int) -> None:
         (runs, rows): family_wise_error(TESTS[name], Setting(noise, runs, rows), experiments) for runs in RUNS for rows in ROWS
     }
     print_table(f"{name}, {noise} noise, {experiments} experiments", rates)
-    assert max(rates.values()) <= stats.ALPHA + rate_error(stats.ALPHA, experiments)
+    assert max(rates.values()) <= t_tests.ALPHA + rate_error(t_tests.ALPHA, experiments)
 
 
 @experiments_of
@@ -56,7 +56,7 @@ def test_drift_that_both_arms_share(name: str, experiments: int) -> None:
         for rows in ROWS
     }
     print_table(f"{name}, normal noise and drift, {experiments} experiments", rates)
-    assert max(rates.values()) <= stats.ALPHA + rate_error(stats.ALPHA, experiments)
+    assert max(rates.values()) <= t_tests.ALPHA + rate_error(t_tests.ALPHA, experiments)
 
 
 @experiments_of
@@ -68,14 +68,14 @@ def test_rows_that_move_together(name: str, experiments: int) -> None:
         for rows in ROWS
     }
     print_table(f"{name}, rows with a common part, {experiments} experiments", rates)
-    assert max(rates.values()) <= stats.ALPHA + rate_error(stats.ALPHA, experiments)
+    assert max(rates.values()) <= t_tests.ALPHA + rate_error(t_tests.ALPHA, experiments)
 
 
 @experiments_of
 def test_arms_whose_noise_differs(experiments: int) -> None:
     """The limit of Welch's test: a candidate four times as noisy, few runs, many rows.  Stated in docs/statistics.md."""
     rates = {
-        (runs, rows): family_wise_error(stats.welch_t, Setting(runs=runs, rows=rows, candidate_spread=4.0), experiments)
+        (runs, rows): family_wise_error(t_tests.welch_t, Setting(runs=runs, rows=rows, candidate_spread=4.0), experiments)
         for runs in RUNS
         for rows in ROWS
     }
@@ -91,11 +91,11 @@ def test_windows_of_a_process_are_not_replicates(experiments: int) -> None:
     generator = generator_of("windows")
     shape = min(experiments, 4000), 1, 4
     arms = [100 + generator.standard_normal(shape)[..., np.newaxis] + generator.standard_normal((*shape, 30)) for _ in range(2)]
-    runs = stats.welch_t(arms[0].mean(axis=-1), arms[1].mean(axis=-1))
-    windows = stats.welch_t(*(values.reshape(shape[0], 1, 120) for values in arms))
-    by_runs, by_windows = (float((test.p < stats.ALPHA).mean()) for test in (runs, windows))
+    runs = t_tests.welch_t(arms[0].mean(axis=-1), arms[1].mean(axis=-1))
+    windows = t_tests.welch_t(*(values.reshape(shape[0], 1, 120) for values in arms))
+    by_runs, by_windows = (float((test.p < t_tests.ALPHA).mean()) for test in (runs, windows))
     print(f"\n4 + 4 processes with 30 windows: {by_runs:.3f} by runs, {by_windows:.3f} by windows")
-    assert by_runs <= stats.ALPHA + rate_error(stats.ALPHA, shape[0])
+    assert by_runs <= t_tests.ALPHA + rate_error(t_tests.ALPHA, shape[0])
     assert by_windows > 0.5
 
 
@@ -106,7 +106,7 @@ def test_permutation_p_of_arms_that_do_not_differ(is_paired: bool) -> None:
     first, second = baseline[:, 0, :], candidate[:, 0, :]
     p = sign_flip_p(second - first, 1) if is_paired else two_sample_p(first, second, 1)
     assert p is not None
-    assert float((p < stats.ALPHA).mean()) <= stats.ALPHA + rate_error(stats.ALPHA, 1000)
+    assert float((p < t_tests.ALPHA).mean()) <= t_tests.ALPHA + rate_error(t_tests.ALPHA, 1000)
 
 
 def test_clean_series_rarely_have_outliers() -> None:
@@ -134,7 +134,7 @@ def test_whole_comparisons_of_arms_that_do_not_differ(session: str, experiments:
         wrong_total += compared.total.verdict in (Verdict.FASTER, Verdict.SLOWER)
     print(f"\nwhole comparisons, {session}: {wrong / experiments:.4f} rows, {wrong_total / experiments:.4f} total")
     for rate in (wrong / experiments, wrong_total / experiments):
-        assert rate <= stats.ALPHA + rate_error(stats.ALPHA, experiments)
+        assert rate <= t_tests.ALPHA + rate_error(t_tests.ALPHA, experiments)
 
 
 def sampled_rows(generator: np.random.Generator, runs: int = 6) -> dict[str, list[int]]:

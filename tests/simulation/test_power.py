@@ -6,10 +6,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from profiler.analysis import stats
-from profiler.analysis.compare import CompareOptions, compare_arms
-from profiler.analysis.stats_power import POWER, NoiseVariance, planned_effect, runs_needed, tolerance_of, visible_effect
-from profiler.analysis.stats_spread import sampling_variance
+from profiler.analysis.comparison.compare import CompareOptions, compare_arms
+from profiler.analysis.statistics import t_tests
+from profiler.analysis.statistics.power import POWER, NoiseVariance, planned_effect, runs_needed, tolerance_of, visible_effect
+from profiler.analysis.statistics.spread import sampling_variance
 from profiler.model.comparison import Verdict
 from support.arms import arm
 from support.noise import KINDS, Setting, Values, generator_of, rate_error, two_arms
@@ -28,8 +28,8 @@ def detection_rate(setting: Setting, effects: Values, is_paired: bool, generator
     ``effects``: one per experiment."""
     baseline, candidate = two_arms(setting, len(effects), generator)
     candidate[:, 0, :] -= effects[:, np.newaxis]
-    test = (stats.paired_t if is_paired else stats.welch_t)(baseline, candidate)
-    flagged = (stats.holm(test.p) < stats.ALPHA) & (test.difference < 0)
+    test = (t_tests.paired_t if is_paired else t_tests.welch_t)(baseline, candidate)
+    flagged = (t_tests.holm(test.p) < t_tests.ALPHA) & (test.difference < 0)
     return float(flagged[:, 0].mean())
 
 
@@ -51,7 +51,7 @@ def test_the_visible_effect_is_found_as_often_as_promised(rows: int, is_paired: 
     for runs in (3, *RUNS):
         generator = generator_of("promise", noise, runs, rows, is_paired)
         pilots = two_arms(Setting(noise, runs), experiments, generator)
-        test = (stats.paired_t if is_paired else stats.welch_t)(*pilots)
+        test = (t_tests.paired_t if is_paired else t_tests.welch_t)(*pilots)
         seen = NoiseVariance(np.ones(1), None if is_paired else np.ones(1), runs)
         effects = visible_effect(test.standard_error[:, 0], test.degrees[:, 0], seen, rows)
         rates[runs, runs] = detection_rate(Setting(noise, runs, rows), effects, is_paired, generator)
@@ -134,7 +134,7 @@ def test_a_planted_change_is_found_by_a_whole_comparison(runs: int) -> None:
         wrong += any(verdict in (Verdict.FASTER, Verdict.SLOWER) for verdict in verdicts.values())
     # -60 ms with a standard error of sqrt((300 + 240 + 15) / runs) ms: about 5.7 and 8 standard errors.
     assert found >= (36 if runs == 5 else 57)
-    assert wrong / 60 <= stats.ALPHA + rate_error(stats.ALPHA, 60)
+    assert wrong / 60 <= t_tests.ALPHA + rate_error(t_tests.ALPHA, 60)
 
 
 def test_sampling_variance_is_that_of_sampled_counts() -> None:

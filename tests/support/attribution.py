@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from profiler.analysis.attribute import Attribution, attribute
-from profiler.analysis.attributed_run import AttributedRun, attributed_run
-from profiler.analysis.logical_stacks import expand
+from profiler.analysis.attribution.attribute import Attribution, attribute
+from profiler.analysis.attribution.attributed_run import AttributedRun, attributed_run
+from profiler.analysis.attribution.logical_stacks import expand
 from profiler.model.category import RuleSet
 from profiler.model.symbols import SymbolizedCapture
 from profiler.rules.loader import parse_rule_file

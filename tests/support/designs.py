@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from profiler.analysis import stats
-from profiler.analysis.compare_replicates import replicate_means
-from profiler.analysis.stats_contrast import Term, contrast
-from profiler.analysis.stats_log_ratio import log_ratio, product_test
+from profiler.analysis.comparison.compare_replicates import replicate_means
+from profiler.analysis.statistics import t_tests
+from profiler.analysis.statistics.contrast import Term, contrast
+from profiler.analysis.statistics.log_ratio import log_ratio, product_test
 from support.noise import Setting, Values, two_arms
 
 WINDOWS = 8
@@ -18,49 +18,49 @@ WINDOWS = 8
 HOST_SPREAD = 3.0
 
 
-Simulate = Callable[[Setting, int, np.random.Generator], stats.TTest]
+Simulate = Callable[[Setting, int, np.random.Generator], t_tests.TTest]
 
 
-def paired(setting: Setting, experiments: int, generator: np.random.Generator) -> stats.TTest:
+def paired(setting: Setting, experiments: int, generator: np.random.Generator) -> t_tests.TTest:
     """Runs of common rounds."""
-    return stats.paired_t(*two_arms(setting, experiments, generator))
+    return t_tests.paired_t(*two_arms(setting, experiments, generator))
 
 
-def welch(setting: Setting, experiments: int, generator: np.random.Generator) -> stats.TTest:
+def welch(setting: Setting, experiments: int, generator: np.random.Generator) -> t_tests.TTest:
     """Arms recorded apart."""
-    return stats.welch_t(*two_arms(setting, experiments, generator))
+    return t_tests.welch_t(*two_arms(setting, experiments, generator))
 
 
-def parallel(setting: Setting, experiments: int, generator: np.random.Generator) -> stats.TTest:
+def parallel(setting: Setting, experiments: int, generator: np.random.Generator) -> t_tests.TTest:
     """Different processes per arm, each with luck of its own that all its windows share."""
     arms = [watched(setting, _hosts(setting, experiments, generator), generator) for _ in range(2)]
-    return stats.welch_t(*(by_process(windows) for windows in arms))
+    return t_tests.welch_t(*(by_process(windows) for windows in arms))
 
 
-def crossover(setting: Setting, experiments: int, generator: np.random.Generator) -> stats.TTest:
+def crossover(setting: Setting, experiments: int, generator: np.random.Generator) -> t_tests.TTest:
     """Every process runs both builds."""
     hosts = _hosts(setting, experiments, generator)
-    return stats.paired_t(*(by_process(watched(setting, hosts, generator)) for _ in range(2)))
+    return t_tests.paired_t(*(by_process(watched(setting, hosts, generator)) for _ in range(2)))
 
 
-def control_of_common_rounds(setting: Setting, experiments: int, generator: np.random.Generator) -> stats.TTest:
+def control_of_common_rounds(setting: Setting, experiments: int, generator: np.random.Generator) -> t_tests.TTest:
     """A gain of 3 under the condition and of 3 under the control; all four arms run in every round."""
     treated, held = _four_arms(setting, experiments, generator)
-    return stats.paired_t(held[1] - held[0], treated[1] - treated[0])
+    return t_tests.paired_t(held[1] - held[0], treated[1] - treated[0])
 
 
-def control_apart(setting: Setting, experiments: int, generator: np.random.Generator) -> stats.TTest:
+def control_apart(setting: Setting, experiments: int, generator: np.random.Generator) -> t_tests.TTest:
     """The same with four independent arms."""
     treated, held = _four_arms(setting, experiments, generator)
     return contrast([Term(treated[0], -1.0), Term(treated[1], 1.0), Term(held[0], 1.0), Term(held[1], -1.0)])
 
 
-def composed_of_pairs(setting: Setting, experiments: int, generator: np.random.Generator) -> stats.TTest:
+def composed_of_pairs(setting: Setting, experiments: int, generator: np.random.Generator) -> t_tests.TTest:
     """0.8 in one place, 1.25 in the other: the product is 1."""
     return _composed(setting, experiments, generator, is_paired=True)
 
 
-def composed_apart(setting: Setting, experiments: int, generator: np.random.Generator) -> stats.TTest:
+def composed_apart(setting: Setting, experiments: int, generator: np.random.Generator) -> t_tests.TTest:
     return _composed(setting, experiments, generator, is_paired=False)
 
 
@@ -104,7 +104,7 @@ def _four_arms(
     return (treated[0], treated[1] - 3.0), (held[0] - 40.0, held[1] - 43.0)
 
 
-def _composed(setting: Setting, experiments: int, generator: np.random.Generator, is_paired: bool) -> stats.TTest:
+def _composed(setting: Setting, experiments: int, generator: np.random.Generator, is_paired: bool) -> t_tests.TTest:
     legs = [two_arms(setting, experiments, generator) for _ in range(2)]
     factors = 0.8, 1.25
     ratios = [log_ratio(base, cand * factor, is_paired) for (base, cand), factor in zip(legs, factors, strict=True)]

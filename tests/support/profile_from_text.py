@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from profiler.analysis.apply_symbols import apply_symbols, frames_by_dso
+from profiler.analysis.attribution.apply_symbols import apply_symbols, frames_by_dso
 from profiler.model.arrays import BoolColumn, UInt64Column
 from profiler.model.capture import Capture
 from profiler.model.dso import Dso, DsoKind

@@ -10,12 +10,12 @@ from statistics import fmean, stdev
 import jsonschema
 import pytest
 
-from profiler.analysis.compare import CompareOptions, compare_arms
-from profiler.analysis.control import ArmPair, against_control
-from profiler.analysis.gain import gain_attribution
-from profiler.analysis.ladder import ladder
-from profiler.analysis.per_unit import condition_per_unit, control_per_unit
-from profiler.analysis.power import power_table
+from profiler.analysis.comparison.compare import CompareOptions, compare_arms
+from profiler.analysis.comparison.control import ArmPair, against_control
+from profiler.analysis.comparison.gain import gain_attribution
+from profiler.analysis.comparison.ladder import ladder
+from profiler.analysis.comparison.per_unit import condition_per_unit, control_per_unit
+from profiler.analysis.comparison.power import power_table
 from profiler.model.comparison import Verdict
 from profiler.model.costs import ArmCosts
 from profiler.model.experiment import (

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from profiler.analysis.aggregate import merge_runs, run_tables
-from profiler.analysis.owners import owner_cells
+from profiler.analysis.attribution.aggregate import merge_runs, run_tables
+from profiler.analysis.attribution.owners import owner_cells
 from profiler.model.costs import ArmCosts, OwnerCell
 from reports.arm_lines import breakdown_lines
 from reports.arm_report import ArmReport

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from profiler.analysis.compare import CompareOptions, compare_arms
+from profiler.analysis.comparison.compare import CompareOptions, compare_arms
 from profiler.model.costs import ArmCosts
 from profiler.model.run import RunMode
 from reports.comparison_report import ComparisonReport

@@ -16,7 +16,7 @@ from collectors.importers.folded import is_folded
 from collectors.importers.pyspy_raw import is_pyspy_raw, read_pyspy_raw
 from collectors.importers.pyspy_speedscope import is_speedscope, read_pyspy_speedscope
 from collectors.importers.pyspy_tables import process_name
-from profiler.analysis.apply_symbols import apply_symbols
+from profiler.analysis.attribution.apply_symbols import apply_symbols
 from profiler.cli.main import main
 from profiler.codec.container import decode, encode
 from profiler.errors import FormatError

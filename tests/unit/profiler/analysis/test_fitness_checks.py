@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from profiler.analysis.binary_checks import binary_checks, process_checks
-from profiler.analysis.host_checks import host_checks
+from profiler.analysis.quality.binary_checks import binary_checks, process_checks
+from profiler.analysis.quality.host_checks import host_checks
 from profiler.model.fitness import BinaryFitness, Fitness, FitnessCheck, HostFitness, ObjectFitness, ProcessFitness
 
 HOST = HostFitness(

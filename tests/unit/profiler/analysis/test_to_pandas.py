@@ -6,7 +6,7 @@ import pytest
 import scipy.stats
 
 from profiler.analysis import to_pandas
-from profiler.analysis.compare import CompareOptions, compare_arms
+from profiler.analysis.comparison.compare import CompareOptions, compare_arms
 from profiler.model.call_stacks import CallStacks
 from profiler.model.costs import ArmCosts
 from profiler.pipeline import AnalysisOptions, Arm, arm_call_stacks, arm_costs

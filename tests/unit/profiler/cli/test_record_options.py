@@ -10,8 +10,8 @@ from collectors.metrics import RegexSpec
 from profiler.cli.main import command_parser
 from profiler.cli.record_options import record_plan
 from profiler.errors import UsageError
-from profiler.experiment.cpu_list import parse_cpus
-from profiler.experiment.plan import ProfilePolicy, RecordPlan
+from profiler.experiment.plan.cpu_list import parse_cpus
+from profiler.experiment.plan.recording_plan import ProfilePolicy, RecordPlan
 
 
 def plan(*arguments: str) -> RecordPlan:

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from profiler.cli.record_progress import RecordingLines, time_left_s
-from profiler.experiment.plan import Arm, RecordPlan
-from profiler.experiment.preparation import Preparation, PreparedArm, PreparedProgram
-from profiler.experiment.progress import FinishedRun, SessionSummary
-from profiler.experiment.schedule import Schedule, ScheduledRun, make_schedule
+from profiler.experiment.plan.recording_plan import Arm, RecordPlan
+from profiler.experiment.plan.schedule import Schedule, ScheduledRun, make_schedule
+from profiler.experiment.run.preparation import Preparation, PreparedArm, PreparedProgram
+from profiler.experiment.run.progress import FinishedRun, SessionSummary
 from profiler.model.run import HostFacts, Metric, PerfSettings, ProgramFacts, RunMode, RunOutcome
 from profiler.store.records import SessionState
 from support.terminal_streams import Clock, Terminal

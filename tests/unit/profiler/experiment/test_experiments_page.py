@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from profiler.experiment import plan_file
-from profiler.experiment.plan_file import parse_plan
+from profiler.experiment.plan import plan_file
+from profiler.experiment.plan.plan_file import parse_plan
 
 PAGE = Path(__file__).resolve().parents[4] / "docs" / "experiments.md"
 TEXT = PAGE.read_text()

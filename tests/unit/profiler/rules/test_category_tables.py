@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 from profiler.model.rule_finding import NamedPlace
+from profiler.rules.check.rule_trial import matches_place
 from profiler.rules.loader import load_rule_sets
-from profiler.rules.rule_trial import matches_place
 from symbolize.function_key import function_key
 
 DOCS = Path(__file__).resolve().parents[4] / "docs"

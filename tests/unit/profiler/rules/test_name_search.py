@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from profiler.model.analysis_choices import DEFAULT_RULE_SETS
 from profiler.model.rule_pattern import RulePattern
-from profiler.rules.known_names import known_places
+from profiler.rules.check.known_names import known_places
 from profiler.rules.loader import load_rule_sets
 from profiler.rules.name_search import NameSearch
 

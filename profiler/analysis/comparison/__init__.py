@@ -1,0 +1,1 @@
+"""Arms held against each other: replicates, families of rows, verdicts, gains, controls, ladders."""

@@ -1,0 +1,1 @@
+"""How far a profile, a binary or a host can be trusted, as findings with advice."""

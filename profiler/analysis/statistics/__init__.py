@@ -1,0 +1,1 @@
+"""Tests, intervals, power and exact sums over plain arrays of numbers."""

@@ -1,0 +1,1 @@
+"""Builds of an experiment, and what its programs allow."""

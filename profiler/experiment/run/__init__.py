@@ -1,0 +1,1 @@
+"""Runs, one after the other: prepared, executed, recorded, kept."""

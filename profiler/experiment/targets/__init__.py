@@ -1,0 +1,1 @@
+"""Running processes watched in windows."""

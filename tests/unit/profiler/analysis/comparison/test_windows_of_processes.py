@@ -1,0 +1,86 @@
+"""Windows of attached processes in reports and comparisons: the process is the replicate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from profiler.analysis.comparison.compare import CompareOptions, compare_arms
+from profiler.analysis.comparison.compare_replicates import windows_by_process
+from profiler.analysis.statistics.share_interval import PROCESS_TO_PROCESS, SAMPLING, share_intervals
+from profiler.errors import AnalysisError
+from profiler.model.comparison import Verdict
+from profiler.model.costs import ArmCosts
+from profiler.model.run import CaptureInfo, RunOutcome
+from support.arms import Place, arm, cost_table, infos
+
+MS = 1_000_000
+SECOND = 1_000_000_000
+
+
+def windows(variant: str, instances: Sequence[str], session: str = "s1", wall_ns: int = 60 * SECOND) -> tuple[CaptureInfo, ...]:
+    """One run per entry: a window of that process."""
+    made = infos(variant, len(instances), Place(session=session))
+    return tuple(
+        replace(
+            info,
+            identity=replace(info.identity, instance=instance),
+            outcome=RunOutcome(wall_ns=wall_ns, user_ns=900 * MS, system_ns=100 * MS),
+        )
+        for info, instance in zip(made, instances, strict=True)
+    )
+
+
+def watched(
+    variant: str, values: Sequence[int], instances: Sequence[str], session: str, wall_ns: int = 60 * SECOND
+) -> ArmCosts:
+    return arm(
+        variant, {"hashing": [value * MS for value in values]}, infos=windows(variant, instances, session, wall_ns=wall_ns)
+    )
+
+
+def test_windows_are_grouped_by_their_process() -> None:
+    assert windows_by_process(windows("a", ["n-2", "n-1", "n-2"])) == ((1,), (0, 2))
+    assert windows_by_process(infos("a", 3)) == ()
+
+
+def test_windows_of_one_process_have_the_interval_of_its_samples() -> None:
+    table = cost_table({"a": [30 * MS, 70 * MS], "b": [70 * MS, 230 * MS]})
+    result = share_intervals(table, ((0, 1),))
+    expected = stats.binomtest(100, 400).proportion_ci(0.95, method="wilson")
+    assert result.method == SAMPLING
+    place = table.names.index("a")
+    assert (result.intervals[place].low, result.intervals[place].high) == pytest.approx(
+        (expected.low, expected.high), abs=1e-12
+    )
+
+
+def test_windows_of_several_processes_count_as_one_run_each() -> None:
+    """Three processes with shares of 0.2, 0.3 and 0.4, two windows each that differ by much more than they do."""
+    own, other = [1, 39, 59, 1, 40, 40], [99, 61, 41, 99, 60, 60]
+    table = cost_table({"a": [value * MS for value in own], "b": [value * MS for value in other]})
+    result = share_intervals(table, ((0, 1), (2, 3), (4, 5)))
+    low, high = stats.t.interval(0.95, 2, loc=0.3, scale=stats.sem(np.array([0.2, 0.3, 0.4])))
+    assert result.method == PROCESS_TO_PROCESS
+    place = table.names.index("a")
+    assert (result.intervals[place].low, result.intervals[place].high) == pytest.approx((max(0, low), high), abs=1e-12)
+
+
+def test_many_windows_of_one_process_each_give_no_verdict() -> None:
+    """Ten windows that hardly differ, and a difference of a half: certain if they were runs."""
+    first = watched("old", [100 + number % 2 for number in range(10)], ["n-1"] * 10, "s1")
+    second = watched("new", [50 + number % 2 for number in range(10)], ["n-2"] * 10, "s2")
+    (candidate,) = compare_arms(first, [second], CompareOptions()).candidates
+    assert candidate.total.verdict is Verdict.TOO_FEW_RUNS
+    assert [metric.row.name for metric in candidate.metrics] == ["user", "system"]
+
+
+def test_windows_of_different_lengths_are_not_compared() -> None:
+    first = watched("old", [100, 101], ["n-1"] * 2, "s1")
+    second = watched("new", [50, 51], ["n-2"] * 2, "s2", wall_ns=30 * SECOND)
+    with pytest.raises(AnalysisError, match=r"windows of old last 60 s and those of new 30 s.*same --window"):
+        compare_arms(first, [second], CompareOptions())
