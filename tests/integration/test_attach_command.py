@@ -192,6 +192,7 @@ def test_threads_and_children_early_and_late(burner: StartBurner, attach: StartA
     assert not perfs_of(tmp_path)
 
 
+@pytest.mark.full
 def test_ends_of_windows_leave_hardly_a_gap_and_the_windows_are_one_process(
     burner: StartBurner, attach: StartAttach, tmp_path: Path
 ) -> None:
