@@ -65,7 +65,8 @@ class FunctionMemo:
     def _make(self, linkage_name: str, source: NameSource) -> Function:
         if source == NameSource.UNRESOLVED:
             return Function(linkage_name, linkage_name, linkage_name, "", source)
-        for stored in self._stored:
+        # Those of the file that is being asked about came last.
+        for stored in reversed(self._stored):
             found = stored.find(linkage_name, source)
             if found is not None:
                 return found

@@ -47,10 +47,16 @@ def other_functions(run: AttributedRun) -> tuple[OtherFunction, ...]:
     sums = sums_by_group(self_places, run.weight[rows], len(places))
     dso_names = (*(dso.name for dso in run.symbolized.capture.dsos), "")
     found = []
-    for place in np.flatnonzero(sums).tolist():
-        function = run.symbolized.functions[int(places.function[place])]
-        line = _rule_line(function, dso_names[int(places.dso[place])])
-        found.append(OtherFunction(function.key, int(sums[place]), line))
+    # Thousands of addresses of a stripped file have one line.
+    lines: dict[tuple[str, str], str] = {}
+    taken = np.flatnonzero(sums)
+    columns = (column[taken].tolist() for column in (places.function, places.dso, sums))
+    for function_row, dso_row, weight in zip(*columns, strict=True):
+        function = run.symbolized.functions[function_row]
+        pair = _key_and_text(function, dso_names[dso_row])
+        if pair not in lines:
+            lines[pair] = _rule_line(*pair)
+        found.append(OtherFunction(function.key, weight, lines[pair]))
     return tuple(found)
 
 
@@ -68,10 +74,14 @@ def merge_other_functions(
     return tuple(OtherFunction(name, weights[name], rules[name]) for name in heaviest)
 
 
-def _rule_line(function: Function, dso: str) -> str:
-    """A line of a rule file that takes this function; code without a name can only be taken by its DSO."""
+def _key_and_text(function: Function, dso: str) -> tuple[str, str]:
+    """What a rule has to look at to take this function; code without a name can only be taken by its DSO."""
     is_nameless = function.name_source is NameSource.UNRESOLVED and bool(dso)
-    key, text = ("dso", dso) if is_nameless else ("function", function.key)
+    return ("dso", dso) if is_nameless else ("function", function.key)
+
+
+def _rule_line(key: str, text: str) -> str:
+    """A line of a rule file for exactly this text."""
     pattern = f"^{re.escape(text)}$".replace(r"\ ", " ").replace(r"\-", "-")
     if "'" not in pattern and pattern.isprintable():
         return f"{key} = '{pattern}'"
