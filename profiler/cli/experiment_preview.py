@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 def preview(plan: ExperimentPlan, context: CliContext) -> str:
     """Lines for the terminal.  Duration and visible effects come from the latest session of the same experiment."""
-    from profiler.experiment.arms import arm_labels
     from profiler.experiment.plan.schedule import make_schedule
+    from profiler.experiment.run.arms import arm_labels
     from reports.quantities import counted
 
     if plan.targets:

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from profiler.errors import CaptureError
-from profiler.experiment.arms import arm_labels, experiment_arms
 from profiler.experiment.binaries import builds
 from profiler.experiment.binaries.builds import EARLIER_BUILD, BuildPlace, BuiltVariant, build_variants, described_revision
 from profiler.experiment.plan.experiment_plan import ExperimentPlan
 from profiler.experiment.plan.plan_file import parse_plan
+from profiler.experiment.run.arms import arm_labels, experiment_arms
 
 HEAD = (
     '[experiment]\nname = "x"\naa = true\ncommand = ["{binary}", "{input.data}"]\n[[input]]\nname = "data"\npath = "in.txt"\n'
