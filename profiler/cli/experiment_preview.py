@@ -138,5 +138,7 @@ def _table_lines(table: PowerTable) -> list[str]:
 
 
 def _visible_line(row: PowerRow, scale: Scale) -> str:
+    if not row.has_spread:
+        return f"  {row.label}: not known, its runs agree exactly"
     share = f" ({100 * row.visible[0] / abs(row.mean):.1f} % of it)" if row.mean else ""
     return f"  {row.label}: {scale.quantity(row.visible[0], scale.decimals_of(row.visible[0]))}{share}"

@@ -224,7 +224,7 @@ def test_one_run_has_no_power(capsys: pytest.CaptureFixture[str], profiled: bool
 def test_dry_run_tells_what_metrics_would_show(capsys: pytest.CaptureFixture[str], profiled: bool) -> None:
     experiment(profiled)
     (power,) = json.loads(slotscope(capsys, "experiment", "power", "--format", "json")[1])["comparisons"]
-    visible = {row["name"]: row["visible"][power["runs"].index(4)] / SAMPLE_NS for row in power["metrics"]}
+    visible = {row["name"]: row["visible"][power["runs"].index(4)] / SAMPLE_NS for row in power["metrics"] if row["visible"]}
     Path("plan.toml").write_text(PLAN)
     code, out, _ = slotscope(capsys, "experiment", "run", "plan.toml", "--dry-run")
     assert code == 0
