@@ -66,7 +66,16 @@ class Cause(Enum):
     ASKED = "the end was asked for"
     TARGET = "the process ended"
     PERF = "perf ended"
-    SIZE = "the recording reached 1 GiB"
+    SIZE = f"the recording reached {LARGEST_RECORDING_BYTES >> 30} GiB"
+
+
+# What is said at the end of a session.  The last two end it when no time is left for another window.
+_ENDINGS = {
+    Cause.TIME: "ended after its duration",
+    Cause.ASKED: "ended as asked",
+    Cause.PERF: "ended after its duration, at the end of which perf had ended by itself",
+    Cause.SIZE: "ended after its duration, at the end of which the recording was as large as it may be",
+}
 
 
 def attach_session(plan: AttachPlan, store: Store, stop: StopRequest, note: Note) -> AttachSummary:
@@ -172,7 +181,7 @@ class _Watch:
             cause = self._record(_Recorder(instance, reader, pages))
             reader.wait()
             if cause is not Cause.TARGET:
-                return "ended as asked" if cause is Cause.ASKED else "ended after its duration"
+                return _ENDINGS[cause]
             ended = f"process {instance.target.pid} ({instance.target.name}) ended"
             if self.plan.finder.pid:
                 return ended
@@ -247,15 +256,19 @@ class _Watch:
         return _Segment(upcoming.number, upcoming.perf, upcoming.path, started_at, begun_ns, edge_ns, before, before.reading)
 
     def _until_edge(self, segment: _Segment, instance: AttachedInstance) -> tuple[Cause, _Upcoming | None]:
-        """Waits, and has the next perf attached in time for the edge."""
+        """Waits, and has the next perf attached in time for the edge; in the last window when perf does not last as long as
+        the window."""
         edge_ns, is_last = segment.edge_ns, segment.edge_ns == self._end_ns
         lead_s = 0.0 if is_last else min(self._lead_s, _MOST_OF_WINDOW * self.plan.window_s)
         cause = self._wait(segment, instance, edge_ns - round(lead_s * 1e9))
-        if is_last or cause in (Cause.ASKED, Cause.TARGET):
+        if cause in (Cause.ASKED, Cause.TARGET) or (is_last and cause is Cause.TIME):
             return cause, None
         upcoming = self._attach(instance)
         if upcoming is None:
             return Cause.TARGET, None
+        if is_last and time.monotonic_ns() >= edge_ns:
+            self._drop(upcoming)
+            return cause, None
         return (self._wait(segment, instance, edge_ns) if cause is Cause.TIME else cause), upcoming
 
     def _attach(self, instance: AttachedInstance) -> _Upcoming | None:
@@ -271,6 +284,11 @@ class _Watch:
         self._lead_s = max(LEAST_LEAD_S, 2.0 * (time.monotonic() - started))
         self._number += 1
         return _Upcoming(self._number - 1, perf, path)
+
+    def _drop(self, upcoming: _Upcoming) -> None:
+        """No window follows."""
+        upcoming.perf.abort()
+        self._perfs.remove(upcoming.perf)
 
     def _wait(self, segment: _Segment, instance: AttachedInstance, until_ns: int) -> Cause:
         """Until then, or until something else happens.  The CPU time is read now and again: a process takes it along when it
@@ -299,8 +317,7 @@ class _Watch:
             following = self._segment(upcoming, planned_ns, begun_ns, after)
             self._gaps[following.number] = begun_ns - ended_ns
         elif upcoming is not None:
-            upcoming.perf.abort()
-            self._perfs.remove(upcoming.perf)
+            self._drop(upcoming)
         end, perf_ns = segment.perf.finish()
         self._perfs.remove(segment.perf)
         cut_by = cause.value if not end.failure else f"{cause.value}: {end.failure}" if cause.value else end.failure

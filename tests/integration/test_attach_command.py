@@ -500,3 +500,17 @@ def test_perf_that_is_killed_is_replaced(burner: StartBurner, attach: StartAttac
     assert "perf ended with status -9" in first.info.outcome.failure
     assert second.info.outcome.failure == ""
     assert len(second.samples) > 50
+
+
+def test_perf_that_is_killed_in_the_last_window_is_replaced(burner: StartBurner, attach: StartAttach, tmp_path: Path) -> None:
+    """The rest of the duration is another window."""
+    target = burner("forever")
+    attached = attach("--pid", str(target.pid), "--duration", "4", "--window", "4", *FAST)
+    attached.wait_until_recording()
+    os.kill(min(perfs_of(tmp_path)), signal.SIGKILL)
+    printed = attached.end()
+    first, second = captures_of(tmp_path)
+    assert "perf ended with status -9" in first.info.outcome.failure
+    assert second.info.outcome.failure == ""
+    assert len(second.samples) > 50
+    assert "ended after its duration; 2 windows of burner, 1 of them left out" in printed
