@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _add_windows(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("how long, and under which name")
-    group.add_argument("--duration", type=float, default=0.0, metavar="S", help="seconds (default: until Ctrl-C or its end)")
+    group.add_argument("--duration", type=float, metavar="S", help="seconds (default: until Ctrl-C or its end)")
     group.add_argument("--window", type=float, metavar="S", help="seconds of one window (default: 60, or what fits --duration)")
     group.add_argument("--variant", default="", metavar="NAME", help="name of the arm (default: the name of the process)")
     group.add_argument("--metrics", default="", metavar="URL", help="page of Prometheus metrics of the process")
@@ -91,16 +91,17 @@ def run(arguments: argparse.Namespace, context: CliContext) -> int:
 
 def attach_plan(arguments: argparse.Namespace) -> AttachPlan:
     """The plan of a parsed command line.  ``UsageError`` for values that cannot work."""
-    from profiler.attach.plan import AttachPlan, window_length_s
+    from profiler.attach.plan import AttachPlan, duration_length_s, window_length_s
     from profiler.experiment.binaries.call_graph import parse_call_graph
     from profiler.experiment.plan.recording_plan import DEFAULT_EVENT
 
     finder = _finder(arguments)
+    duration_s = duration_length_s(arguments.duration)
     return AttachPlan(
         finder=finder,
         variant=arguments.variant,
-        duration_s=arguments.duration,
-        window_s=window_length_s(arguments.duration, arguments.window),
+        duration_s=duration_s,
+        window_s=window_length_s(duration_s, arguments.window),
         event=DEFAULT_EVENT if arguments.event == "auto" else arguments.event,
         frequency_hz=arguments.frequency,
         call_graph=parse_call_graph(arguments.call_graph),
