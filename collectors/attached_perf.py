@@ -62,10 +62,9 @@ class AttachedPerf:
         self._channel.send(b"enable", ATTACH_TIMEOUT_S)  # one that is gone says why when it is finished
         return time.monotonic_ns()
 
-    def pause(self) -> int:
-        """The moment (monotonic, ns) up to which was recorded."""
-        self._channel.send(b"disable", ATTACH_TIMEOUT_S)
-        return time.monotonic_ns()
+    def pause(self) -> int | None:
+        """The moment (monotonic, ns) up to which was recorded; None when perf has ended before, and so recorded up to then."""
+        return time.monotonic_ns() if self._channel.send(b"disable", ATTACH_TIMEOUT_S) else None
 
     def finish(self) -> tuple[PerfEnd, int]:
         """Waits for the file; with the CPU time in ns that perf has used from its start to its end."""

@@ -124,7 +124,8 @@ class _Upcoming:
 
 @dataclass(slots=True)
 class _Segment:
-    """A window that is being recorded.  ``edge_ns``: when it is to end.  ``last``: the latest reading of the CPU time in it."""
+    """A window that is being recorded.  ``edge_ns``: when it is to end.  ``last``: the latest reading of the CPU time in it.
+    ``perf_ended_ns``: when perf was seen to have ended by itself, 0 = it was not."""
 
     number: int
     perf: AttachedPerf
@@ -134,6 +135,7 @@ class _Segment:
     edge_ns: int
     before: Edge
     last: CpuReading
+    perf_ended_ns: int = 0
 
 
 @dataclass(slots=True)
@@ -299,6 +301,8 @@ class _Watch:
             ready, _, _ = select.select(descriptors, [], [], max(0.0, min(TICK_S, left_s)))
             for descriptor, cause in zip(descriptors, (Cause.ASKED, Cause.TARGET, Cause.PERF), strict=True):
                 if descriptor in ready:
+                    if cause is Cause.PERF:
+                        segment.perf_ended_ns = time.monotonic_ns()
                     return cause
             if left_s <= TICK_S:
                 return Cause.TIME
@@ -308,11 +312,11 @@ class _Watch:
 
     def _hand_over(self, segment: _Segment, upcoming: _Upcoming | None, cause: Cause, recorder: _Recorder) -> _Segment | None:
         """Ends a window and begins the next one, if there is to be one; what was recorded goes to be read."""
-        ended_ns = segment.perf.pause()
+        ended_ns = segment.perf.pause() or segment.perf_ended_ns or time.monotonic_ns()
         following = None
-        begun_ns = upcoming.perf.begin() if upcoming is not None and cause is not Cause.TARGET else 0
+        begun_ns = upcoming.perf.begin() if upcoming is not None and cause not in (Cause.TARGET, Cause.ASKED) else 0
         after = recorder.edge_after(segment.last, cause is Cause.TARGET, self.plan)
-        if upcoming is not None and begun_ns and cause is not Cause.ASKED:
+        if upcoming is not None and begun_ns:
             planned_ns = segment.edge_ns if cause is Cause.TIME else begun_ns
             following = self._segment(upcoming, planned_ns, begun_ns, after)
             self._gaps[following.number] = begun_ns - ended_ns

@@ -157,20 +157,20 @@ def _page_metric(option: str) -> PageMetric:
 def _summary_text(summary: AttachSummary, context: CliContext, plan: AttachPlan) -> str:
     from reports.quantities import count, counted
 
-    windows = summary.windows
+    windows, counting = summary.windows, [window for window in summary.windows if not window.outcome.failure]
     head = f"session {summary.session}: {summary.ending}; {counted(len(windows), 'window')} of {summary.variant}"
-    left_out = sum(1 for window in windows if window.outcome.failure)
+    left_out = len(windows) - len(counting)
     head += f", {left_out} of them left out" if left_out else ""
     lines = [head]
-    wall_ns = sum(window.outcome.wall_ns for window in windows)
+    wall_ns = sum(window.outcome.wall_ns for window in counting)
     if wall_ns:
-        used_ns = sum(window.outcome.user_ns + window.outcome.system_ns for window in windows)
-        lost = sum(window.lost_samples for window in windows)
+        used_ns = sum(window.outcome.user_ns + window.outcome.system_ns for window in counting)
+        lost = sum(window.lost_samples for window in counting)
         lines.append(
             f"{wall_ns / 1e9:.1f} s recorded, {used_ns / 1e9:.2f} s of CPU time, "
-            f"{counted(sum(window.samples for window in windows), 'sample')}, {count(lost)} lost"
+            f"{counted(sum(window.samples for window in counting), 'sample')}, {count(lost)} lost"
         )
-        lines.append(f"perf itself used {100 * sum(window.perf_ns for window in windows) / wall_ns:.2f} % of one CPU")
+        lines.append(f"perf itself used {100 * sum(window.perf_ns for window in counting) / wall_ns:.2f} % of one CPU")
     gaps_ns = [window.gap_ns for window in windows if window.gap_ns >= 0]
     if gaps_ns:
         lines.append(f"not recorded between windows: {max(gaps_ns) / 1e6:.1f} ms at most, {sum(gaps_ns) / 1e6:.1f} ms in all")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -89,3 +90,28 @@ def test_target_that_ended(tmp_path: Path) -> None:
     process.kill()
     process.wait()
     assert refused(target, tmp_path / "out") == f"process {target.pid} ({target.name}) ended while slotscope attached to it"
+
+
+# Acknowledges so many commands, and ends.
+ANSWERS = """
+for word; do last=$word; done
+pair=${last#fd:}
+for _ in $(seq %d); do
+    read -r command < /dev/fd/${pair%%,*}
+    echo ack > /dev/fd/${pair#*,}
+done
+exit 3
+"""
+
+
+def test_perf_that_has_ended_cannot_say_when_it_paused(
+    target: AttachTarget, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    perf_that(tmp_path, monkeypatch, ANSWERS % 1)
+    with GroupGuard() as guard:
+        perf = attach(SETTINGS, target, tmp_path / "out", guard)
+        assert select.select([perf.descriptor], [], [], 30)[0]
+        assert perf.pause() is None
+        end, used_ns = perf.finish()
+    assert end.failure == "perf ended with status 3: no message"
+    assert used_ns > 0
