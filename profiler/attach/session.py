@@ -60,13 +60,14 @@ Note = Callable[[str], None]
 
 class Cause(Enum):
     """Why a wait ended.  TIME: it is over.  ASKED: Ctrl-C or a signal.  TARGET: the process ended.  PERF: it ended by itself.
-    SIZE: the recording is as large as it may be."""
+    SIZE: the recording is as large as it may be.  REFUSED: the next perf could not attach."""
 
     TIME = ""
     ASKED = "the end was asked for"
     TARGET = "the process ended"
     PERF = "perf ended"
     SIZE = f"the recording reached {LARGEST_RECORDING_BYTES >> 30} GiB"
+    REFUSED = "no other perf could attach"
 
 
 # What is said at the end of a session.  The last two end it when no time is left for another window.
@@ -180,7 +181,11 @@ class _Watch:
     ) -> str:
         first_build = instance.program.build_id
         while True:
-            cause = self._record(_Recorder(instance, reader, pages))
+            try:
+                cause = self._record(_Recorder(instance, reader, pages))
+            except CaptureError:
+                reader.wait()  # what was recorded is kept
+                raise
             reader.wait()
             if cause is not Cause.TARGET:
                 return _ENDINGS[cause]
@@ -244,7 +249,11 @@ class _Watch:
         self._announce(recorder.instance)
         cause = Cause.TIME
         while segment is not None:
-            cause, upcoming = self._until_edge(segment, recorder.instance)
+            try:
+                cause, upcoming = self._until_edge(segment, recorder.instance)
+            except CaptureError:
+                self._hand_over(segment, None, Cause.REFUSED, recorder)
+                raise
             segment = self._hand_over(segment, upcoming, cause, recorder)
         return cause
 

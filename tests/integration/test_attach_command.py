@@ -514,3 +514,26 @@ def test_perf_that_is_killed_in_the_last_window_is_replaced(burner: StartBurner,
     assert second.info.outcome.failure == ""
     assert len(second.samples) > 50
     assert "ended after its duration; 2 windows of burner, 1 of them left out" in printed
+
+
+def test_window_is_kept_when_no_other_perf_can_attach(
+    burner: StartBurner, attach: StartAttach, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first perf tries whether recording works, the second records."""
+    calls, perf = tmp_path / "calls", tmp_path / "bin/perf"
+    perf.parent.mkdir()
+    perf.write_text(
+        f'#!/bin/sh\n[ "$1" = record ] && echo . >> {calls}\n'
+        f'[ "$1" = record ] && [ $(wc -l < {calls}) -gt 2 ] && echo refused today >&2 && exit 255\n'
+        f'exec {shutil.which("perf")} "$@"\n'
+    )
+    perf.chmod(0o755)
+    monkeypatch.setenv("PATH", str(perf.parent), prepend=":")
+    target = burner("forever")
+    attached = attach("--pid", str(target.pid), "--window", "2", *FAST)
+    attached.end(code=1)
+    assert "perf could not start recording: refused today" in attached.log.read_text()
+    (capture,) = captures_of(tmp_path)
+    assert capture.info.outcome.failure == ""
+    assert len(capture.samples) > 50
+    assert any("no other perf could attach" in note for note in capture.quality.notes)
