@@ -47,7 +47,9 @@ from profiler.store.store import Store
 from symbolize.locate import Locator
 
 TICK_S = 1.0
+# How often another process is looked for: at first, and after a while, since docker or systemctl may be run each time.
 POLL_S = 0.25
+SLOWEST_POLL_S = 2.0
 SETTLED_S = 0.5
 LEAST_LEAD_S = 0.4
 # A window's raw recording, which stays until it is read: more is not written.
@@ -55,6 +57,7 @@ LARGEST_RECORDING_BYTES = 1 << 30
 _MOST_OF_WINDOW = 0.8
 _MOST_LATE = 0.02
 _TRIES = 2
+_SLOWER = 1.25
 Note = Callable[[str], None]
 
 
@@ -93,7 +96,8 @@ def attach_session(plan: AttachPlan, store: Store, stop: StopRequest, note: Note
         page = fetch_page(plan.metrics_address, plan.pages)
         note(f"{plan.metrics_address} answers, {sum(map(bool, (found.counts for found in page.counters)))} metrics found")
     with contextlib.ExitStack() as stack:
-        instance = stack.enter_context(attached_instance(target, plan, version))
+        instances = stack.enter_context(contextlib.ExitStack())
+        instance = instances.enter_context(attached_instance(target, plan, version))
         directory = stack.enter_context(store.working_directory())
         guard = stack.enter_context(GroupGuard())
         # Whoever may not record is told so before a session begins.
@@ -106,7 +110,7 @@ def attach_session(plan: AttachPlan, store: Store, stop: StopRequest, note: Note
         try:
             variant = plan.variant or variant_of(target.name)
             watch = _Watch(session, variant, plan, store, stop, note, host, version, directory, guard)
-            ending = watch.run(instance)
+            ending = watch.run(instance, instances)
             state = SessionState.INTERRUPTED if stop.number and plan.duration_s else SessionState.FINISHED
         finally:
             store.finish_session(session, state)
@@ -163,10 +167,9 @@ class _Watch:
     _gaps: dict[int, int] = field(default_factory=dict)
     _perfs: list[AttachedPerf] = field(default_factory=list)
 
-    def run(self, instance: AttachedInstance) -> str:
-        """How it ended, in one line."""
+    def run(self, instance: AttachedInstance, instances: contextlib.ExitStack) -> str:
+        """How it ended, in one line.  ``instances``: holds the instance, and is closed before it holds the next one."""
         with (
-            contextlib.ExitStack() as instances,
             WindowReader(self.store, self._kept) as reader,
             ThreadPoolExecutor(max_workers=1) as pages,
         ):
@@ -210,20 +213,23 @@ class _Watch:
     def _await_another(self, instances: contextlib.ExitStack) -> AttachedInstance | None:
         """None when somebody asked for the end, or the duration is over.  One that has only just started is let settle: it may
         be a fork that has not become the program yet."""
-        told = ""
+        instances.close()  # the one that ended: everything of it has been read
+        told, pause_s = "", POLL_S
         while not self._end_ns or time.monotonic_ns() < self._end_ns:
             try:
                 target = find_target(self.plan.finder)
                 check_access(target)
                 if target.age_s() >= SETTLED_S:
                     return instances.enter_context(attached_instance(target, self.plan, self.version))
+                pause_s = POLL_S
             except CaptureError as error:
                 # None for a moment, or an old and a new one, is what a restart looks like.
                 if str(error) != told and told:
                     self.note(str(error))
                 told = str(error)
-            if select.select([self.stop.descriptor], [], [], POLL_S)[0]:
+            if select.select([self.stop.descriptor], [], [], pause_s)[0]:
                 return None
+            pause_s = min(_SLOWER * pause_s, SLOWEST_POLL_S)
         return None
 
     def _announce(self, instance: AttachedInstance) -> None:

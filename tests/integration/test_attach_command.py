@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -244,6 +245,16 @@ def test_windows_are_never_replicates(burner: StartBurner, attach: StartAttach, 
     assert {metric["verdict"] for metric in candidate["metrics"]} == {"too_few_runs"}
 
 
+def holds_ended_process(attached: Attached) -> bool:
+    """Whether slotscope has a file descriptor of a process that has ended and was waited for (pidfd_open(2))."""
+    facts = ""
+    for entry in Path(f"/proc/{attached.process.pid}/fdinfo").iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            facts += entry.read_text()
+    assert "\nPid:" in facts
+    return "\nPid:\t-1\n" in facts
+
+
 def test_another_process_takes_the_place(burner: StartBurner, attach: StartAttach, tmp_path: Path) -> None:
     first = burner("forever")
     attached = attach("--comm", "burn.r", "--window", "1", *FAST)
@@ -254,6 +265,10 @@ def test_another_process_takes_the_place(burner: StartBurner, attach: StartAttac
     second = burner("forever")
     attached.wait_until_recording(times=2)
     time.sleep(1.2)
+    deadline = time.monotonic() + 10
+    while holds_ended_process(attached) and time.monotonic() < deadline:  # a perf may just have ended
+        time.sleep(0.02)
+    assert not holds_ended_process(attached)
     attached.end(signal.SIGTERM)
     captures = captures_of(tmp_path)
     instances = [capture.info.identity.instance for capture in captures]
