@@ -37,12 +37,14 @@ _THREAD_ENDED = "WARNING: Ignored open failure for pid"
 class AttachedPerf:
     """A perf that is attached and waits.  ``begin``, ``pause``, ``finish`` in this order, or ``abort``."""
 
-    def __init__(self, channel: PerfChannel, recorder: PerfRecorder, guard: GroupGuard, pids: tuple[int, ...]) -> None:
+    def __init__(
+        self, channel: PerfChannel, recorder: PerfRecorder, descriptor: int, guard: GroupGuard, pids: tuple[int, ...]
+    ) -> None:
         self.pids = pids
         self._channel = channel
         self._recorder = recorder
         self._guard = guard
-        self._descriptor = os.pidfd_open(channel.process.pid)
+        self._descriptor = descriptor
 
     @property
     def pid(self) -> int:
@@ -104,7 +106,9 @@ def attach(settings: PerfSettings, target: AttachTarget, output: Path, guard: Gr
         started = _boot_ticks()
         pids = _pids(target, youngest_s=_CHILD_AGE_S if attempt >= ATTEMPTS // 2 else 0.0)
         output.unlink(missing_ok=True)  # perf would keep it under another name
-        found = _attempt(settings, pids, output, guard) if target.is_there() else _ended(target)
+        if not target.is_there():
+            raise CaptureError(_ended(target))
+        found = _attempt(settings, pids, output, guard)
         if isinstance(found, AttachedPerf):
             if attempt + 1 >= TRIES_FOR_NEWCOMERS or not _has_newcomers(target, started):
                 return found
@@ -114,9 +118,7 @@ def attach(settings: PerfSettings, target: AttachTarget, output: Path, guard: Gr
         # One that ends while perf attaches to it makes perf give up, or crash without a word (6.1).
         if lines and not any("No such process" in line for line in lines):
             break
-    if not target.is_there():
-        _ended(target)
-    raise CaptureError(_explained(lines, settings, target))
+    raise CaptureError(_explained(lines, settings, target) if target.is_there() else _ended(target))
 
 
 def _has_newcomers(target: AttachTarget, since: int) -> bool:
@@ -128,8 +130,8 @@ def _boot_ticks() -> int:
     return int(time.clock_gettime(time.CLOCK_BOOTTIME) * os.sysconf("SC_CLK_TCK"))
 
 
-def _ended(target: AttachTarget) -> list[str]:
-    raise CaptureError(f"process {target.pid} ({target.name}) ended while slotscope attached to it")
+def _ended(target: AttachTarget) -> str:
+    return f"process {target.pid} ({target.name}) ended while slotscope attached to it"
 
 
 def _attempt(settings: PerfSettings, pids: tuple[int, ...], output: Path, guard: GroupGuard) -> AttachedPerf | list[str]:
@@ -140,7 +142,7 @@ def _attempt(settings: PerfSettings, pids: tuple[int, ...], output: Path, guard:
         channel = open_channel(
             lambda control: _with_small_buffers(perf_arguments(settings, pids, output, control, is_root), is_root),
             messages,
-            guard.watch_own_group,
+            guard,
         )
     except BaseException:
         messages.close()
@@ -148,14 +150,13 @@ def _attempt(settings: PerfSettings, pids: tuple[int, ...], output: Path, guard:
     recorder = PerfRecorder(channel.process, messages, channel.commands, channel.arguments)
     try:
         # Disabled they are already: the answer says that all events are open and all mappings read.
-        is_ready = channel.send(b"disable", ATTACH_TIMEOUT_S)
+        if channel.send(b"disable", ATTACH_TIMEOUT_S):
+            return AttachedPerf(channel, recorder, os.pidfd_open(channel.process.pid), guard, pids)
     except BaseException:
         channel.close_answers()
         recorder.abort()
         guard.release(channel.process.pid)
         raise
-    if is_ready:
-        return AttachedPerf(channel, recorder, guard, pids)
     channel.close_answers()
     channel.process.wait()
     guard.release(channel.process.pid)
