@@ -8,8 +8,10 @@ it begins with the processes, threads and mappings of its own time, which the fi
 
 from __future__ import annotations
 
+import contextlib
 import os
-import resource
+import select
+import signal
 import tempfile
 import time
 from collections.abc import Sequence
@@ -19,7 +21,7 @@ from pathlib import Path
 from collectors.attach_target import AttachTarget, can_be_recorded, thread_starts
 from collectors.guard import GroupGuard
 from collectors.perf_control import PerfChannel, open_channel
-from collectors.perf_record import PerfEnd, PerfRecorder, explain_failure, perf_arguments
+from collectors.perf_record import FINISH_ASKED_S, PerfEnd, PerfRecorder, explain_failure, perf_arguments
 from profiler.errors import CaptureError
 from profiler.model.run import PerfSettings
 
@@ -70,14 +72,24 @@ class AttachedPerf:
 
     def finish(self) -> tuple[PerfEnd, int]:
         """Waits for the file; with the CPU time in ns that perf has used from its start to its end."""
-        before_ns = _children_ns()
-        self._recorder.stop()
         try:
+            used_ns = self._end_process()
+            self._recorder.stop()  # how perf ended is judged by its having been asked
             end = self._recorder.finish()
         finally:
             self._close()
         messages = tuple(line for line in end.messages if not line.startswith(_THREAD_ENDED))
-        return replace(end, messages=messages), _children_ns() - before_ns
+        return replace(end, messages=messages), used_ns
+
+    def _end_process(self) -> int:
+        """Asks perf to end and waits for it here, since whoever waits is told its CPU time; 0 when it does not end."""
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self._descriptor, signal.SIGINT)
+        if not select.select([self._descriptor], [], [], FINISH_ASKED_S)[0]:
+            return 0
+        _, status, usage = os.wait4(self.pid, 0)
+        self._channel.process.returncode = os.waitstatus_to_exitcode(status)
+        return round((usage.ru_utime + usage.ru_stime) * 1e9)
 
     def abort(self) -> None:
         """Ends perf now; what it wrote is not wanted."""
@@ -184,8 +196,3 @@ def _explained(lines: Sequence[str], settings: PerfSettings, target: AttachTarge
     if "Permission error mapping pages" in text or "mlock" in text:
         return "perf may not lock enough memory: `sudo sysctl kernel.perf_event_mlock_kb=2048`, or run as root"
     return explain_failure(lines, settings)
-
-
-def _children_ns() -> int:
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return round((usage.ru_utime + usage.ru_stime) * 1e9)

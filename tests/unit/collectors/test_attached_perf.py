@@ -6,8 +6,10 @@ import errno
 import os
 import select
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -168,3 +170,21 @@ def test_channel_that_cannot_be_opened_leaves_no_descriptor(
             open_channel(no_arguments, messages)
     assert len(made) == pipes
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_cpu_time_is_that_of_perf_alone(target: AttachTarget, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """perf sleeps, while another child, which is waited for meanwhile, burns a second."""
+    perf_that(tmp_path, monkeypatch, (ANSWERS % 1).replace("exit 3", "exec sleep 60"))
+    burn = "import time\nwhile time.process_time() < 1: pass"
+    with GroupGuard() as guard:
+        perf = attach(SETTINGS, target, tmp_path / "out", guard)
+        wait = select.select
+
+        def while_another_ends(*arguments: Any) -> Any:
+            subprocess.run([sys.executable, "-c", burn], check=True)
+            return wait(*arguments)
+
+        monkeypatch.setattr(select, "select", while_another_ends)
+        end, used_ns = perf.finish()
+    assert end.failure == ""
+    assert 0 < used_ns < 5e8
