@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 
 from collectors.attach_target import TargetFinder
 from collectors.prometheus import PageMetric
+from profiler.attach import defaults
 from profiler.errors import UsageError
 from profiler.experiment.binaries.call_graph import CallGraphRequest
+from profiler.experiment.plan.recording_plan import DEFAULT_EVENT
 from profiler.store.records import check_variant_name
 
-DEFAULT_FREQUENCY_HZ = 99
-DEFAULT_WINDOW_S = 60.0
 SHORTEST_WINDOW_S = 1.0
 _WHOLE = 1e-6
 
@@ -27,9 +27,9 @@ class AttachPlan:
     finder: TargetFinder
     variant: str = ""
     duration_s: float = 0.0
-    window_s: float = DEFAULT_WINDOW_S
-    event: str = "cpu-clock"
-    frequency_hz: int = DEFAULT_FREQUENCY_HZ
+    window_s: float = defaults.WINDOW_S
+    event: str = DEFAULT_EVENT
+    frequency_hz: int = defaults.FREQUENCY_HZ
     call_graph: CallGraphRequest = field(default_factory=CallGraphRequest)
     phase: str = ""
     metrics_address: str = ""
@@ -52,7 +52,7 @@ def window_length_s(duration_s: float, window_s: float | None) -> float:
     ``UsageError`` for windows that do not divide the duration: the last one would be shorter, and could not be compared with
     the others."""
     if window_s is None:
-        return duration_s / math.ceil(duration_s / DEFAULT_WINDOW_S) if duration_s else DEFAULT_WINDOW_S
+        return duration_s / math.ceil(duration_s / defaults.WINDOW_S) if duration_s else defaults.WINDOW_S
     if not SHORTEST_WINDOW_S <= window_s < math.inf:
         raise UsageError(f"--window {window_s:g}: expected at least {SHORTEST_WINDOW_S:g} second")
     windows = duration_s / window_s

@@ -9,6 +9,7 @@ import shlex
 import signal
 from typing import TYPE_CHECKING
 
+from profiler.attach import defaults
 from profiler.cli.context import CliContext, default_store_directory
 from profiler.cli.options import regex_argument
 from profiler.cli.termination import Terminated
@@ -45,7 +46,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def _add_windows(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("how long, and under which name")
     group.add_argument("--duration", type=float, metavar="S", help="seconds (default: until Ctrl-C or its end)")
-    group.add_argument("--window", type=float, metavar="S", help="seconds of one window (default: 60, or what fits --duration)")
+    group.add_argument(
+        "--window",
+        type=float,
+        metavar="S",
+        help=f"seconds of one window (default: {defaults.WINDOW_S:g}, or what fits --duration)",
+    )
     group.add_argument("--variant", default="", metavar="NAME", help="name of the arm (default: the name of the process)")
     group.add_argument("--metrics", default="", metavar="URL", help="page of Prometheus metrics of the process")
     group.add_argument(
@@ -65,7 +71,13 @@ def _add_perf(parser: argparse.ArgumentParser) -> None:
         metavar="auto|fp|dwarf[,SIZE]|lbr|none",
         help="auto takes frame pointers when the program and all that it has mapped keep them, else dwarf,16384",
     )
-    group.add_argument("--frequency", type=int, default=99, metavar="HZ", help="samples per second of CPU (default: 99)")
+    group.add_argument(
+        "--frequency",
+        type=int,
+        default=defaults.FREQUENCY_HZ,
+        metavar="HZ",
+        help="samples per second of CPU (default: %(default)s)",
+    )
     group.add_argument("--event", default="auto", metavar="E", help="perf event (default: auto = cpu-clock, in nanoseconds)")
     group.add_argument("--phase", type=regex_argument, default="", metavar="RE", help="functions of the phase that matters")
 
