@@ -8,8 +8,10 @@ it begins with the processes, threads and mappings of its own time, which the fi
 
 from __future__ import annotations
 
+import contextlib
 import os
-import resource
+import select
+import signal
 import tempfile
 import time
 from collections.abc import Sequence
@@ -19,7 +21,7 @@ from pathlib import Path
 from collectors.attach_target import AttachTarget, can_be_recorded, thread_starts
 from collectors.guard import GroupGuard
 from collectors.perf_control import PerfChannel, open_channel
-from collectors.perf_record import PerfEnd, PerfRecorder, explain_failure, perf_arguments
+from collectors.perf_record import FINISH_ASKED_S, PerfEnd, PerfRecorder, explain_failure, perf_arguments
 from profiler.errors import CaptureError
 from profiler.model.run import PerfSettings
 
@@ -37,12 +39,14 @@ _THREAD_ENDED = "WARNING: Ignored open failure for pid"
 class AttachedPerf:
     """A perf that is attached and waits.  ``begin``, ``pause``, ``finish`` in this order, or ``abort``."""
 
-    def __init__(self, channel: PerfChannel, recorder: PerfRecorder, guard: GroupGuard, pids: tuple[int, ...]) -> None:
+    def __init__(
+        self, channel: PerfChannel, recorder: PerfRecorder, descriptor: int, guard: GroupGuard, pids: tuple[int, ...]
+    ) -> None:
         self.pids = pids
         self._channel = channel
         self._recorder = recorder
         self._guard = guard
-        self._descriptor = os.pidfd_open(channel.process.pid)
+        self._descriptor = descriptor
 
     @property
     def pid(self) -> int:
@@ -62,21 +66,30 @@ class AttachedPerf:
         self._channel.send(b"enable", ATTACH_TIMEOUT_S)  # one that is gone says why when it is finished
         return time.monotonic_ns()
 
-    def pause(self) -> int:
-        """The moment (monotonic, ns) up to which was recorded."""
-        self._channel.send(b"disable", ATTACH_TIMEOUT_S)
-        return time.monotonic_ns()
+    def pause(self) -> int | None:
+        """The moment (monotonic, ns) up to which was recorded; None when perf has ended before, and so recorded up to then."""
+        return time.monotonic_ns() if self._channel.send(b"disable", ATTACH_TIMEOUT_S) else None
 
     def finish(self) -> tuple[PerfEnd, int]:
         """Waits for the file; with the CPU time in ns that perf has used from its start to its end."""
-        before_ns = _children_ns()
-        self._recorder.stop()
         try:
+            used_ns = self._end_process()
+            self._recorder.stop()  # how perf ended is judged by its having been asked
             end = self._recorder.finish()
         finally:
             self._close()
         messages = tuple(line for line in end.messages if not line.startswith(_THREAD_ENDED))
-        return replace(end, messages=messages), _children_ns() - before_ns
+        return replace(end, messages=messages), used_ns
+
+    def _end_process(self) -> int:
+        """Asks perf to end and waits for it here, since whoever waits is told its CPU time; 0 when it does not end."""
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self._descriptor, signal.SIGINT)
+        if not select.select([self._descriptor], [], [], FINISH_ASKED_S)[0]:
+            return 0
+        _, status, usage = os.wait4(self.pid, 0)
+        self._channel.process.returncode = os.waitstatus_to_exitcode(status)
+        return round((usage.ru_utime + usage.ru_stime) * 1e9)
 
     def abort(self) -> None:
         """Ends perf now; what it wrote is not wanted."""
@@ -105,7 +118,9 @@ def attach(settings: PerfSettings, target: AttachTarget, output: Path, guard: Gr
         started = _boot_ticks()
         pids = _pids(target, youngest_s=_CHILD_AGE_S if attempt >= ATTEMPTS // 2 else 0.0)
         output.unlink(missing_ok=True)  # perf would keep it under another name
-        found = _attempt(settings, pids, output, guard) if target.is_there() else _ended(target)
+        if not target.is_there():
+            raise CaptureError(_ended(target))
+        found = _attempt(settings, pids, output, guard)
         if isinstance(found, AttachedPerf):
             if attempt + 1 >= TRIES_FOR_NEWCOMERS or not _has_newcomers(target, started):
                 return found
@@ -115,9 +130,7 @@ def attach(settings: PerfSettings, target: AttachTarget, output: Path, guard: Gr
         # One that ends while perf attaches to it makes perf give up, or crash without a word (6.1).
         if lines and not any("No such process" in line for line in lines):
             break
-    if not target.is_there():
-        _ended(target)
-    raise CaptureError(_explained(lines, settings, target))
+    raise CaptureError(_explained(lines, settings, target) if target.is_there() else _ended(target))
 
 
 def _has_newcomers(target: AttachTarget, since: int) -> bool:
@@ -129,8 +142,8 @@ def _boot_ticks() -> int:
     return int(time.clock_gettime(time.CLOCK_BOOTTIME) * os.sysconf("SC_CLK_TCK"))
 
 
-def _ended(target: AttachTarget) -> list[str]:
-    raise CaptureError(f"process {target.pid} ({target.name}) ended while slotscope attached to it")
+def _ended(target: AttachTarget) -> str:
+    return f"process {target.pid} ({target.name}) ended while slotscope attached to it"
 
 
 def _attempt(settings: PerfSettings, pids: tuple[int, ...], output: Path, guard: GroupGuard) -> AttachedPerf | list[str]:
@@ -141,7 +154,7 @@ def _attempt(settings: PerfSettings, pids: tuple[int, ...], output: Path, guard:
         channel = open_channel(
             lambda control: _with_small_buffers(perf_arguments(settings, pids, output, control, is_root), is_root),
             messages,
-            guard.watch_own_group,
+            guard,
         )
     except BaseException:
         messages.close()
@@ -149,14 +162,13 @@ def _attempt(settings: PerfSettings, pids: tuple[int, ...], output: Path, guard:
     recorder = PerfRecorder(channel.process, messages, channel.commands, channel.arguments)
     try:
         # Disabled they are already: the answer says that all events are open and all mappings read.
-        is_ready = channel.send(b"disable", ATTACH_TIMEOUT_S)
+        if channel.send(b"disable", ATTACH_TIMEOUT_S):
+            return AttachedPerf(channel, recorder, os.pidfd_open(channel.process.pid), guard, pids)
     except BaseException:
         channel.close_answers()
         recorder.abort()
         guard.release(channel.process.pid)
         raise
-    if is_ready:
-        return AttachedPerf(channel, recorder, guard, pids)
     channel.close_answers()
     channel.process.wait()
     guard.release(channel.process.pid)
@@ -184,8 +196,3 @@ def _explained(lines: Sequence[str], settings: PerfSettings, target: AttachTarge
     if "Permission error mapping pages" in text or "mlock" in text:
         return "perf may not lock enough memory: `sudo sysctl kernel.perf_event_mlock_kb=2048`, or run as root"
     return explain_failure(lines, settings)
-
-
-def _children_ns() -> int:
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return round((usage.ru_utime + usage.ru_stime) * 1e9)

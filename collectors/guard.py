@@ -42,7 +42,13 @@ class GroupGuard:
     def __exit__(self, *_: object) -> None:
         assert self._process.stdin is not None
         self._process.stdin.close()
+        self._list = -1  # the number may be that of another file from now on
         self._process.wait()
+
+    @property
+    def list_descriptor(self) -> int:
+        """Where a child may write the line ``+PGID`` itself."""
+        return self._list
 
     def watch(self, group: int) -> None:
         """Puts a process group on the list."""
@@ -64,5 +70,7 @@ class GroupGuard:
         self._write(b"-%d\n" % group)
 
     def _write(self, line: bytes) -> None:
+        if self._list < 0:
+            return
         with contextlib.suppress(BrokenPipeError):
             os.write(self._list, line)

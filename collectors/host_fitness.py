@@ -92,8 +92,12 @@ def trial_recording(pid: int, event: str) -> str:
             recorder = start_recording(PerfSettings(event, TRIAL_RATE_HZ), pid, output)
         except CaptureError as error:
             return str(error)
-        recorder.stop()
-        end = recorder.finish()
+        try:
+            recorder.stop()
+            end = recorder.finish()
+        except BaseException:
+            recorder.abort()
+            raise
         if end.failure or not output.exists():
             return end.failure or "perf wrote no file"
     return ""

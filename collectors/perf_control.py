@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
+import shutil
 import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import IO
 
+from collectors.guard import GroupGuard
 from profiler.errors import CaptureError
 
 ACKNOWLEDGE_S = 10.0
+# Writes its ID to the guard's list, which is its standard output, and becomes perf.  Not a function of ours between fork and
+# exec, which may hang beside other threads; and not the parent after the start, which may be killed before.
+_GUARDED = ("sh", "-c", 'echo "+$$"; exec "$@" >&2', "sh")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,41 +100,40 @@ def start_controlled(arguments: Callable[[ControlDescriptors], list[str]], messa
 
 
 def open_channel(
-    arguments: Callable[[ControlDescriptors], list[str]], messages: IO[bytes], in_child: Callable[[], None] | None = None
+    arguments: Callable[[ControlDescriptors], list[str]], messages: IO[bytes], guard: GroupGuard | None = None
 ) -> PerfChannel:
-    """Starts perf, whose output goes to ``messages``.  ``in_child``: called in the new process before it becomes perf.
+    """Starts perf, whose output goes to ``messages``.  ``guard``: has it on its list before it becomes perf.
 
     ``CaptureError``: perf cannot be run.
     """
-    command_read, command_write = os.pipe()
-    answer_read, answer_write = os.pipe()
-    of_perf = ControlDescriptors(command_read, answer_write)
-    listed = arguments(of_perf)
-    try:
-        process = _start_process(listed, of_perf, messages, in_child)
-    except BaseException:
-        for descriptor in (command_write, answer_read):
-            os.close(descriptor)
-        raise
-    finally:
-        os.close(command_read)
-        os.close(answer_write)
+    with contextlib.ExitStack() as of_perf_ends, contextlib.ExitStack() as own_ends:
+        command_read, command_write = os.pipe()
+        of_perf_ends.callback(os.close, command_read)
+        own_ends.callback(os.close, command_write)
+        answer_read, answer_write = os.pipe()
+        of_perf_ends.callback(os.close, answer_write)
+        own_ends.callback(os.close, answer_read)
+        of_perf = ControlDescriptors(command_read, answer_write)
+        listed = arguments(of_perf)
+        process = _start_process(listed, of_perf, messages, guard)
+        own_ends.pop_all()  # they stay open
     return PerfChannel(process, command_write, answer_read, listed)
 
 
 def _start_process(
-    arguments: list[str], of_perf: ControlDescriptors, messages: IO[bytes], in_child: Callable[[], None] | None
+    arguments: list[str], of_perf: ControlDescriptors, messages: IO[bytes], guard: GroupGuard | None
 ) -> subprocess.Popen[bytes]:
+    if guard is not None and shutil.which(arguments[0]) is None:
+        raise CaptureError(perf_not_runnable(FileNotFoundError()))
     # A session of its own keeps the terminal's Ctrl-C from it: it is stopped in order, after the program.
     try:
         return subprocess.Popen(
-            arguments,
+            arguments if guard is None else [*_GUARDED, *arguments],
             stdin=subprocess.DEVNULL,
-            stdout=messages,
+            stdout=messages if guard is None else guard.list_descriptor,
             stderr=messages,
             pass_fds=(of_perf.commands, of_perf.acknowledgements),
             start_new_session=True,
-            preexec_fn=in_child,
             env=dict(os.environ, LC_ALL="C"),
         )
     except OSError as error:

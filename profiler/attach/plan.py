@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 
 from collectors.attach_target import TargetFinder
 from collectors.prometheus import PageMetric
+from profiler.attach import defaults
 from profiler.errors import UsageError
 from profiler.experiment.plan.call_graph_request import CallGraphRequest
+from profiler.experiment.plan.recording_plan import DEFAULT_EVENT
 from profiler.store.records import check_variant_name
 
-DEFAULT_FREQUENCY_HZ = 99
-DEFAULT_WINDOW_S = 60.0
 SHORTEST_WINDOW_S = 1.0
 _WHOLE = 1e-6
 
@@ -27,9 +27,9 @@ class AttachPlan:
     finder: TargetFinder
     variant: str = ""
     duration_s: float = 0.0
-    window_s: float = DEFAULT_WINDOW_S
-    event: str = "cpu-clock"
-    frequency_hz: int = DEFAULT_FREQUENCY_HZ
+    window_s: float = defaults.WINDOW_S
+    event: str = DEFAULT_EVENT
+    frequency_hz: int = defaults.FREQUENCY_HZ
     call_graph: CallGraphRequest = field(default_factory=CallGraphRequest)
     phase: str = ""
     metrics_address: str = ""
@@ -37,11 +37,22 @@ class AttachPlan:
     command: tuple[str, ...] = ("attach",)
 
 
+def duration_length_s(duration_s: float | None) -> float:
+    """0 when none is asked for.  ``UsageError`` for what is no length of time."""
+    if duration_s is None:
+        return 0.0
+    if not 0 < duration_s < math.inf:
+        raise UsageError(f"--duration {duration_s:g}: expected a number of seconds above 0")
+    return duration_s
+
+
 def window_length_s(duration_s: float, window_s: float | None) -> float:
-    """``window_s``, or when none is asked for one that fits.  ``UsageError`` for windows that do not divide the duration: the
-    last one would be shorter, and could not be compared with the others."""
+    """``window_s``, or when none is asked for one that fits.  ``duration_s``: of ``duration_length_s``.
+
+    ``UsageError`` for windows that do not divide the duration: the last one would be shorter, and could not be compared with
+    the others."""
     if window_s is None:
-        return duration_s / math.ceil(duration_s / DEFAULT_WINDOW_S) if duration_s else DEFAULT_WINDOW_S
+        return duration_s / math.ceil(duration_s / defaults.WINDOW_S) if duration_s else defaults.WINDOW_S
     if not SHORTEST_WINDOW_S <= window_s < math.inf:
         raise UsageError(f"--window {window_s:g}: expected at least {SHORTEST_WINDOW_S:g} second")
     windows = duration_s / window_s
@@ -55,8 +66,6 @@ def window_length_s(duration_s: float, window_s: float | None) -> float:
 
 def check_attach_plan(plan: AttachPlan) -> None:
     """``UsageError`` for what cannot work."""
-    if plan.duration_s < 0 or not math.isfinite(plan.duration_s):
-        raise UsageError(f"--duration {plan.duration_s:g}: expected a number of seconds")
     if not 1 <= plan.frequency_hz <= 100_000:
         raise UsageError(f"--frequency {plan.frequency_hz}: expected 1 to 100000 samples per second")
     if plan.variant:

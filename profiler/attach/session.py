@@ -47,7 +47,9 @@ from profiler.store.store import Store
 from symbolize.locate import Locator
 
 TICK_S = 1.0
+# How often another process is looked for: at first, and after a while, since docker or systemctl may be run each time.
 POLL_S = 0.25
+SLOWEST_POLL_S = 2.0
 SETTLED_S = 0.5
 LEAST_LEAD_S = 0.4
 # A window's raw recording, which stays until it is read: more is not written.
@@ -55,18 +57,29 @@ LARGEST_RECORDING_BYTES = 1 << 30
 _MOST_OF_WINDOW = 0.8
 _MOST_LATE = 0.02
 _TRIES = 2
+_SLOWER = 1.25
 Note = Callable[[str], None]
 
 
 class Cause(Enum):
     """Why a wait ended.  TIME: it is over.  ASKED: Ctrl-C or a signal.  TARGET: the process ended.  PERF: it ended by itself.
-    SIZE: the recording is as large as it may be."""
+    SIZE: the recording is as large as it may be.  REFUSED: the next perf could not attach."""
 
     TIME = ""
     ASKED = "the end was asked for"
     TARGET = "the process ended"
     PERF = "perf ended"
-    SIZE = "the recording reached 1 GiB"
+    SIZE = f"the recording reached {LARGEST_RECORDING_BYTES >> 30} GiB"
+    REFUSED = "no other perf could attach"
+
+
+# What is said at the end of a session.  The last two end it when no time is left for another window.
+_ENDINGS = {
+    Cause.TIME: "ended after its duration",
+    Cause.ASKED: "ended as asked",
+    Cause.PERF: "ended after its duration, at the end of which perf had ended by itself",
+    Cause.SIZE: "ended after its duration, at the end of which the recording was as large as it may be",
+}
 
 
 def attach_session(plan: AttachPlan, store: Store, stop: StopRequest, note: Note) -> AttachSummary:
@@ -83,7 +96,8 @@ def attach_session(plan: AttachPlan, store: Store, stop: StopRequest, note: Note
         page = fetch_page(plan.metrics_address, plan.pages)
         note(f"{plan.metrics_address} answers, {sum(map(bool, (found.counts for found in page.counters)))} metrics found")
     with contextlib.ExitStack() as stack:
-        instance = stack.enter_context(attached_instance(target, plan, version))
+        instances = stack.enter_context(contextlib.ExitStack())
+        instance = instances.enter_context(attached_instance(target, plan, version))
         directory = stack.enter_context(store.working_directory())
         guard = stack.enter_context(GroupGuard())
         # Whoever may not record is told so before a session begins.
@@ -96,7 +110,7 @@ def attach_session(plan: AttachPlan, store: Store, stop: StopRequest, note: Note
         try:
             variant = plan.variant or variant_of(target.name)
             watch = _Watch(session, variant, plan, store, stop, note, host, version, directory, guard)
-            ending = watch.run(instance)
+            ending = watch.run(instance, instances)
             state = SessionState.INTERRUPTED if stop.number and plan.duration_s else SessionState.FINISHED
         finally:
             store.finish_session(session, state)
@@ -115,7 +129,8 @@ class _Upcoming:
 
 @dataclass(slots=True)
 class _Segment:
-    """A window that is being recorded.  ``edge_ns``: when it is to end.  ``last``: the latest reading of the CPU time in it."""
+    """A window that is being recorded.  ``edge_ns``: when it is to end.  ``last``: the latest reading of the CPU time in it.
+    ``perf_ended_ns``: when perf was seen to have ended by itself, 0 = it was not."""
 
     number: int
     perf: AttachedPerf
@@ -125,6 +140,7 @@ class _Segment:
     edge_ns: int
     before: Edge
     last: CpuReading
+    perf_ended_ns: int = 0
 
 
 @dataclass(slots=True)
@@ -151,10 +167,9 @@ class _Watch:
     _gaps: dict[int, int] = field(default_factory=dict)
     _perfs: list[AttachedPerf] = field(default_factory=list)
 
-    def run(self, instance: AttachedInstance) -> str:
-        """How it ended, in one line."""
+    def run(self, instance: AttachedInstance, instances: contextlib.ExitStack) -> str:
+        """How it ended, in one line.  ``instances``: holds the instance, and is closed before it holds the next one."""
         with (
-            contextlib.ExitStack() as instances,
             WindowReader(self.store, self._kept) as reader,
             ThreadPoolExecutor(max_workers=1) as pages,
         ):
@@ -169,10 +184,14 @@ class _Watch:
     ) -> str:
         first_build = instance.program.build_id
         while True:
-            cause = self._record(_Recorder(instance, reader, pages))
+            try:
+                cause = self._record(_Recorder(instance, reader, pages))
+            except CaptureError:
+                reader.wait()  # what was recorded is kept
+                raise
             reader.wait()
             if cause is not Cause.TARGET:
-                return "ended as asked" if cause is Cause.ASKED else "ended after its duration"
+                return _ENDINGS[cause]
             ended = f"process {instance.target.pid} ({instance.target.name}) ended"
             if self.plan.finder.pid:
                 return ended
@@ -194,20 +213,23 @@ class _Watch:
     def _await_another(self, instances: contextlib.ExitStack) -> AttachedInstance | None:
         """None when somebody asked for the end, or the duration is over.  One that has only just started is let settle: it may
         be a fork that has not become the program yet."""
-        told = ""
+        instances.close()  # the one that ended: everything of it has been read
+        told, pause_s = "", POLL_S
         while not self._end_ns or time.monotonic_ns() < self._end_ns:
             try:
                 target = find_target(self.plan.finder)
                 check_access(target)
                 if target.age_s() >= SETTLED_S:
                     return instances.enter_context(attached_instance(target, self.plan, self.version))
+                pause_s = POLL_S
             except CaptureError as error:
                 # None for a moment, or an old and a new one, is what a restart looks like.
                 if str(error) != told and told:
                     self.note(str(error))
                 told = str(error)
-            if select.select([self.stop.descriptor], [], [], POLL_S)[0]:
+            if select.select([self.stop.descriptor], [], [], pause_s)[0]:
                 return None
+            pause_s = min(_SLOWER * pause_s, SLOWEST_POLL_S)
         return None
 
     def _announce(self, instance: AttachedInstance) -> None:
@@ -233,7 +255,11 @@ class _Watch:
         self._announce(recorder.instance)
         cause = Cause.TIME
         while segment is not None:
-            cause, upcoming = self._until_edge(segment, recorder.instance)
+            try:
+                cause, upcoming = self._until_edge(segment, recorder.instance)
+            except CaptureError:
+                self._hand_over(segment, None, Cause.REFUSED, recorder)
+                raise
             segment = self._hand_over(segment, upcoming, cause, recorder)
         return cause
 
@@ -247,15 +273,19 @@ class _Watch:
         return _Segment(upcoming.number, upcoming.perf, upcoming.path, started_at, begun_ns, edge_ns, before, before.reading)
 
     def _until_edge(self, segment: _Segment, instance: AttachedInstance) -> tuple[Cause, _Upcoming | None]:
-        """Waits, and has the next perf attached in time for the edge."""
+        """Waits, and has the next perf attached in time for the edge; in the last window when perf does not last as long as
+        the window."""
         edge_ns, is_last = segment.edge_ns, segment.edge_ns == self._end_ns
         lead_s = 0.0 if is_last else min(self._lead_s, _MOST_OF_WINDOW * self.plan.window_s)
         cause = self._wait(segment, instance, edge_ns - round(lead_s * 1e9))
-        if is_last or cause in (Cause.ASKED, Cause.TARGET):
+        if cause in (Cause.ASKED, Cause.TARGET) or (is_last and cause is Cause.TIME):
             return cause, None
         upcoming = self._attach(instance)
         if upcoming is None:
             return Cause.TARGET, None
+        if is_last and time.monotonic_ns() >= edge_ns:
+            self._drop(upcoming)
+            return cause, None
         return (self._wait(segment, instance, edge_ns) if cause is Cause.TIME else cause), upcoming
 
     def _attach(self, instance: AttachedInstance) -> _Upcoming | None:
@@ -272,6 +302,11 @@ class _Watch:
         self._number += 1
         return _Upcoming(self._number - 1, perf, path)
 
+    def _drop(self, upcoming: _Upcoming) -> None:
+        """No window follows."""
+        upcoming.perf.abort()
+        self._perfs.remove(upcoming.perf)
+
     def _wait(self, segment: _Segment, instance: AttachedInstance, until_ns: int) -> Cause:
         """Until then, or until something else happens.  The CPU time is read now and again: a process takes it along when it
         ends."""
@@ -281,6 +316,8 @@ class _Watch:
             ready, _, _ = select.select(descriptors, [], [], max(0.0, min(TICK_S, left_s)))
             for descriptor, cause in zip(descriptors, (Cause.ASKED, Cause.TARGET, Cause.PERF), strict=True):
                 if descriptor in ready:
+                    if cause is Cause.PERF:
+                        segment.perf_ended_ns = time.monotonic_ns()
                     return cause
             if left_s <= TICK_S:
                 return Cause.TIME
@@ -290,17 +327,16 @@ class _Watch:
 
     def _hand_over(self, segment: _Segment, upcoming: _Upcoming | None, cause: Cause, recorder: _Recorder) -> _Segment | None:
         """Ends a window and begins the next one, if there is to be one; what was recorded goes to be read."""
-        ended_ns = segment.perf.pause()
+        ended_ns = segment.perf.pause() or segment.perf_ended_ns or time.monotonic_ns()
         following = None
-        begun_ns = upcoming.perf.begin() if upcoming is not None and cause is not Cause.TARGET else 0
+        begun_ns = upcoming.perf.begin() if upcoming is not None and cause not in (Cause.TARGET, Cause.ASKED) else 0
         after = recorder.edge_after(segment.last, cause is Cause.TARGET, self.plan)
-        if upcoming is not None and begun_ns and cause is not Cause.ASKED:
+        if upcoming is not None and begun_ns:
             planned_ns = segment.edge_ns if cause is Cause.TIME else begun_ns
             following = self._segment(upcoming, planned_ns, begun_ns, after)
             self._gaps[following.number] = begun_ns - ended_ns
         elif upcoming is not None:
-            upcoming.perf.abort()
-            self._perfs.remove(upcoming.perf)
+            self._drop(upcoming)
         end, perf_ns = segment.perf.finish()
         self._perfs.remove(segment.perf)
         cut_by = cause.value if not end.failure else f"{cause.value}: {end.failure}" if cause.value else end.failure

@@ -9,6 +9,7 @@ import shlex
 import signal
 from typing import TYPE_CHECKING
 
+from profiler.attach import defaults
 from profiler.cli.context import CliContext, default_store_directory
 from profiler.cli.options import regex_argument
 from profiler.cli.termination import Terminated
@@ -44,8 +45,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _add_windows(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("how long, and under which name")
-    group.add_argument("--duration", type=float, default=0.0, metavar="S", help="seconds (default: until Ctrl-C or its end)")
-    group.add_argument("--window", type=float, metavar="S", help="seconds of one window (default: 60, or what fits --duration)")
+    group.add_argument("--duration", type=float, metavar="S", help="seconds (default: until Ctrl-C or its end)")
+    group.add_argument(
+        "--window",
+        type=float,
+        metavar="S",
+        help=f"seconds of one window (default: {defaults.WINDOW_S:g}, or what fits --duration)",
+    )
     group.add_argument("--variant", default="", metavar="NAME", help="name of the arm (default: the name of the process)")
     group.add_argument("--metrics", default="", metavar="URL", help="page of Prometheus metrics of the process")
     group.add_argument(
@@ -65,7 +71,13 @@ def _add_perf(parser: argparse.ArgumentParser) -> None:
         metavar="auto|fp|dwarf[,SIZE]|lbr|none",
         help="auto takes frame pointers when the program and all that it has mapped keep them, else dwarf,16384",
     )
-    group.add_argument("--frequency", type=int, default=99, metavar="HZ", help="samples per second of CPU (default: 99)")
+    group.add_argument(
+        "--frequency",
+        type=int,
+        default=defaults.FREQUENCY_HZ,
+        metavar="HZ",
+        help="samples per second of CPU (default: %(default)s)",
+    )
     group.add_argument("--event", default="auto", metavar="E", help="perf event (default: auto = cpu-clock, in nanoseconds)")
     group.add_argument("--phase", type=regex_argument, default="", metavar="RE", help="functions of the phase that matters")
 
@@ -91,16 +103,17 @@ def run(arguments: argparse.Namespace, context: CliContext) -> int:
 
 def attach_plan(arguments: argparse.Namespace) -> AttachPlan:
     """The plan of a parsed command line.  ``UsageError`` for values that cannot work."""
-    from profiler.attach.plan import AttachPlan, window_length_s
+    from profiler.attach.plan import AttachPlan, duration_length_s, window_length_s
     from profiler.experiment.plan.call_graph_request import parse_call_graph
     from profiler.experiment.plan.recording_plan import DEFAULT_EVENT
 
     finder = _finder(arguments)
+    duration_s = duration_length_s(arguments.duration)
     return AttachPlan(
         finder=finder,
         variant=arguments.variant,
-        duration_s=arguments.duration,
-        window_s=window_length_s(arguments.duration, arguments.window),
+        duration_s=duration_s,
+        window_s=window_length_s(duration_s, arguments.window),
         event=DEFAULT_EVENT if arguments.event == "auto" else arguments.event,
         frequency_hz=arguments.frequency,
         call_graph=parse_call_graph(arguments.call_graph),
@@ -156,20 +169,20 @@ def _page_metric(option: str) -> PageMetric:
 def _summary_text(summary: AttachSummary, context: CliContext, plan: AttachPlan) -> str:
     from reports.quantities import count, counted
 
-    windows = summary.windows
+    windows, counting = summary.windows, [window for window in summary.windows if not window.outcome.failure]
     head = f"session {summary.session}: {summary.ending}; {counted(len(windows), 'window')} of {summary.variant}"
-    left_out = sum(1 for window in windows if window.outcome.failure)
+    left_out = len(windows) - len(counting)
     head += f", {left_out} of them left out" if left_out else ""
     lines = [head]
-    wall_ns = sum(window.outcome.wall_ns for window in windows)
+    wall_ns = sum(window.outcome.wall_ns for window in counting)
     if wall_ns:
-        used_ns = sum(window.outcome.user_ns + window.outcome.system_ns for window in windows)
-        lost = sum(window.lost_samples for window in windows)
+        used_ns = sum(window.outcome.user_ns + window.outcome.system_ns for window in counting)
+        lost = sum(window.lost_samples for window in counting)
         lines.append(
             f"{wall_ns / 1e9:.1f} s recorded, {used_ns / 1e9:.2f} s of CPU time, "
-            f"{counted(sum(window.samples for window in windows), 'sample')}, {count(lost)} lost"
+            f"{counted(sum(window.samples for window in counting), 'sample')}, {count(lost)} lost"
         )
-        lines.append(f"perf itself used {100 * sum(window.perf_ns for window in windows) / wall_ns:.2f} % of one CPU")
+        lines.append(f"perf itself used {100 * sum(window.perf_ns for window in counting) / wall_ns:.2f} % of one CPU")
     gaps_ns = [window.gap_ns for window in windows if window.gap_ns >= 0]
     if gaps_ns:
         lines.append(f"not recorded between windows: {max(gaps_ns) / 1e6:.1f} ms at most, {sum(gaps_ns) / 1e6:.1f} ms in all")

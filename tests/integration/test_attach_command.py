@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -244,6 +245,16 @@ def test_windows_are_never_replicates(burner: StartBurner, attach: StartAttach, 
     assert {metric["verdict"] for metric in candidate["metrics"]} == {"too_few_runs"}
 
 
+def holds_ended_process(attached: Attached) -> bool:
+    """Whether slotscope has a file descriptor of a process that has ended and was waited for (pidfd_open(2))."""
+    facts = ""
+    for entry in Path(f"/proc/{attached.process.pid}/fdinfo").iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            facts += entry.read_text()
+    assert "\nPid:" in facts
+    return "\nPid:\t-1\n" in facts
+
+
 def test_another_process_takes_the_place(burner: StartBurner, attach: StartAttach, tmp_path: Path) -> None:
     first = burner("forever")
     attached = attach("--comm", "burn.r", "--window", "1", *FAST)
@@ -254,6 +265,10 @@ def test_another_process_takes_the_place(burner: StartBurner, attach: StartAttac
     second = burner("forever")
     attached.wait_until_recording(times=2)
     time.sleep(1.2)
+    deadline = time.monotonic() + 10
+    while holds_ended_process(attached) and time.monotonic() < deadline:  # a perf may just have ended
+        time.sleep(0.02)
+    assert not holds_ended_process(attached)
     attached.end(signal.SIGTERM)
     captures = captures_of(tmp_path)
     instances = [capture.info.identity.instance for capture in captures]
@@ -500,3 +515,40 @@ def test_perf_that_is_killed_is_replaced(burner: StartBurner, attach: StartAttac
     assert "perf ended with status -9" in first.info.outcome.failure
     assert second.info.outcome.failure == ""
     assert len(second.samples) > 50
+
+
+def test_perf_that_is_killed_in_the_last_window_is_replaced(burner: StartBurner, attach: StartAttach, tmp_path: Path) -> None:
+    """The rest of the duration is another window."""
+    target = burner("forever")
+    attached = attach("--pid", str(target.pid), "--duration", "4", "--window", "4", *FAST)
+    attached.wait_until_recording()
+    os.kill(min(perfs_of(tmp_path)), signal.SIGKILL)
+    printed = attached.end()
+    first, second = captures_of(tmp_path)
+    assert "perf ended with status -9" in first.info.outcome.failure
+    assert second.info.outcome.failure == ""
+    assert len(second.samples) > 50
+    assert "ended after its duration; 2 windows of burner, 1 of them left out" in printed
+
+
+def test_window_is_kept_when_no_other_perf_can_attach(
+    burner: StartBurner, attach: StartAttach, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first perf tries whether recording works, the second records."""
+    calls, perf = tmp_path / "calls", tmp_path / "bin/perf"
+    perf.parent.mkdir()
+    perf.write_text(
+        f'#!/bin/sh\n[ "$1" = record ] && echo . >> {calls}\n'
+        f'[ "$1" = record ] && [ $(wc -l < {calls}) -gt 2 ] && echo refused today >&2 && exit 255\n'
+        f'exec {shutil.which("perf")} "$@"\n'
+    )
+    perf.chmod(0o755)
+    monkeypatch.setenv("PATH", str(perf.parent), prepend=":")
+    target = burner("forever")
+    attached = attach("--pid", str(target.pid), "--window", "2", *FAST)
+    attached.end(code=1)
+    assert "perf could not start recording: refused today" in attached.log.read_text()
+    (capture,) = captures_of(tmp_path)
+    assert capture.info.outcome.failure == ""
+    assert len(capture.samples) > 50
+    assert any("no other perf could attach" in note for note in capture.quality.notes)

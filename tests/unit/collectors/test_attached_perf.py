@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import select
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from collectors.attach_target import AttachTarget, TargetFinder, find_target
 from collectors.attached_perf import ATTEMPTS, attach
 from collectors.guard import GroupGuard
+from collectors.perf_control import ControlDescriptors, open_channel
 from profiler.errors import CaptureError
 from profiler.model.run import PerfSettings
 
@@ -89,3 +94,97 @@ def test_target_that_ended(tmp_path: Path) -> None:
     process.kill()
     process.wait()
     assert refused(target, tmp_path / "out") == f"process {target.pid} ({target.name}) ended while slotscope attached to it"
+
+
+# Acknowledges so many commands, and ends.
+ANSWERS = """
+for word; do last=$word; done
+pair=${last#fd:}
+for _ in $(seq %d); do
+    read -r command < /dev/fd/${pair%%,*}
+    echo ack > /dev/fd/${pair#*,}
+done
+exit 3
+"""
+
+
+def test_perf_that_has_ended_cannot_say_when_it_paused(
+    target: AttachTarget, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    perf_that(tmp_path, monkeypatch, ANSWERS % 1)
+    with GroupGuard() as guard:
+        perf = attach(SETTINGS, target, tmp_path / "out", guard)
+        assert select.select([perf.descriptor], [], [], 30)[0]
+        assert perf.pause() is None
+        end, used_ns = perf.finish()
+    assert end.failure == "perf ended with status 3: no message"
+    assert used_ns > 0
+
+
+def test_no_perf_is_left_when_it_cannot_be_watched(
+    target: AttachTarget, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    perf_that(tmp_path, monkeypatch, f"echo $$ > {tmp_path}/pid\n{ANSWERS % 1}".replace("exit 3", "exec sleep 60"))
+
+    def refuse(pid: int) -> int:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr(os, "pidfd_open", refuse)
+    before = len(os.listdir("/proc/self/fd"))
+    with GroupGuard() as guard, pytest.raises(OSError, match="Too many open files"):
+        attach(SETTINGS, target, tmp_path / "out", guard)
+    assert len(os.listdir("/proc/self/fd")) == before
+    assert not Path("/proc", (tmp_path / "pid").read_text().strip()).exists()
+
+
+def test_the_guard_ends_perf(target: AttachTarget, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody but perf itself has put it on the list."""
+    perf_that(tmp_path, monkeypatch, (ANSWERS % 1).replace("exit 3", "exec sleep 60"))
+    with GroupGuard() as guard:
+        perf = attach(SETTINGS, target, tmp_path / "out", guard)
+        assert not select.select([perf.descriptor], [], [], 0)[0]
+    assert select.select([perf.descriptor], [], [], 30)[0]
+    perf.abort()
+
+
+@pytest.mark.parametrize("pipes", [1, 2])
+def test_channel_that_cannot_be_opened_leaves_no_descriptor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pipes: int
+) -> None:
+    """No second pipe, or no arguments."""
+    made, make_pipe = [], os.pipe
+
+    def limited() -> tuple[int, int]:
+        if len(made) == pipes:
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        made.append(make_pipe())
+        return made[-1]
+
+    def no_arguments(control: ControlDescriptors) -> list[str]:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    before = len(os.listdir("/proc/self/fd"))
+    with (tmp_path / "messages").open("wb") as messages:
+        monkeypatch.setattr(os, "pipe", limited)
+        with pytest.raises(OSError, match="Too many open files"):
+            open_channel(no_arguments, messages)
+    assert len(made) == pipes
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_cpu_time_is_that_of_perf_alone(target: AttachTarget, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """perf sleeps, while another child, which is waited for meanwhile, burns a second."""
+    perf_that(tmp_path, monkeypatch, (ANSWERS % 1).replace("exit 3", "exec sleep 60"))
+    burn = "import time\nwhile time.process_time() < 1: pass"
+    with GroupGuard() as guard:
+        perf = attach(SETTINGS, target, tmp_path / "out", guard)
+        wait = select.select
+
+        def while_another_ends(*arguments: Any) -> Any:
+            subprocess.run([sys.executable, "-c", burn], check=True)
+            return wait(*arguments)
+
+        monkeypatch.setattr(select, "select", while_another_ends)
+        end, used_ns = perf.finish()
+    assert end.failure == ""
+    assert 0 < used_ns < 5e8

@@ -112,3 +112,20 @@ def test_processes() -> None:
 def test_no_such_process() -> None:
     with pytest.raises(CaptureError, match="there is no process 4194305"):
         process_fitness(4_194_305)
+
+
+def test_interrupted_trial_leaves_no_recorder(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Interrupted:
+        is_aborted = False
+
+        def stop(self) -> None:
+            raise KeyboardInterrupt
+
+        def abort(self) -> None:
+            self.is_aborted = True
+
+    recorder = Interrupted()
+    monkeypatch.setattr("collectors.host_fitness.start_recording", lambda *_: recorder)
+    with pytest.raises(KeyboardInterrupt):
+        trial_recording(os.getpid(), "cpu-clock")
+    assert recorder.is_aborted

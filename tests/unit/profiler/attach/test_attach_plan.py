@@ -40,8 +40,6 @@ def test_windows_fit_the_duration() -> None:
 @pytest.mark.parametrize(
     ("plan", "message"),
     [
-        (replace(PLAN, duration_s=-1), "--duration -1"),
-        (replace(PLAN, duration_s=float("nan")), "--duration nan"),
         (replace(PLAN, frequency_hz=0), "--frequency 0"),
         (replace(PLAN, variant="a/b"), "variant name 'a/b'"),
         (replace(PLAN, metrics_address="http://h/m"), "--metrics needs --metric"),
@@ -78,6 +76,15 @@ def test_variants_are_named_after_processes() -> None:
 def test_wrong_usage(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["attach", *arguments]) == 2
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("seconds", ["-5", "0", "nan", "inf", "-inf"])
+@pytest.mark.parametrize("option", ["--duration", "--window"])
+def test_what_is_no_length_of_time(option: str, seconds: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["attach", "--pid", "1", f"{option}={seconds}"]) == 2
+    told = capsys.readouterr().err
+    assert f"{option} {seconds}: expected" in told
+    assert "internal" not in told
 
 
 def test_the_first_signal_is_a_wish_and_the_second_interrupts() -> None:
