@@ -1,8 +1,8 @@
 """A process that outlives slotscope by a moment, to end what slotscope started.  Executed by its file name, never imported.
 
 Closes standard output when it is ready, then reads lines ``+PGID`` and ``-PGID`` from standard input.  At its end, which
-comes when slotscope ends, however that is killed, the process groups that are still on the list are ended: politely, then for
-certain.
+comes when slotscope ends, however that is killed, the process groups that are still on the list are ended: politely, by the
+signal whose number is the only argument, then for certain.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def _main() -> None:
     for line in sys.stdin.buffer:
         group = int(line[1:])
         groups.add(group) if line.startswith(b"+") else groups.discard(group)
-    _signal(groups, signal.SIGTERM)
+    _signal(groups, int(sys.argv[1]))
     deadline = time.monotonic() + GRACE_S
     while groups and time.monotonic() < deadline:
         groups = {group for group in groups if _signal({group}, 0)}
