@@ -21,23 +21,41 @@ def _main() -> None:
     os.close(1)  # not sys.stdout.close(), which leaves the descriptor open
     for line in sys.stdin.buffer:
         group = int(line[1:])
-        groups.add(group) if line.startswith(b"+") else groups.discard(group)
-    _signal(groups, int(sys.argv[1]))
-    deadline = time.monotonic() + GRACE_S
-    while groups and time.monotonic() < deadline:
-        groups = {group for group in groups if _signal({group}, 0)}
-        time.sleep(0.02)
-    _signal(groups, signal.SIGKILL)
+        if line.startswith(b"+"):
+            groups.add(group)
+        else:
+            groups.discard(group)
+    for number in (int(sys.argv[1]), signal.SIGKILL):
+        _signal(groups, number)
+        groups = _still_running(groups, time.monotonic() + GRACE_S)
 
 
-def _signal(groups: set[int], number: int) -> bool:
-    """Whether one of them is there."""
-    is_there = False
+def _signal(groups: set[int], number: int) -> None:
     for group in groups:
-        with contextlib.suppress(ProcessLookupError):
+        # Not permitted: what runs as another user ends with its service manager, if at all.
+        with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(group, number)
-            is_there = True
-    return is_there
+
+
+def _still_running(groups: set[int], deadline: float) -> set[int]:
+    """Those that still run at the deadline; returns as soon as none does."""
+    while groups := groups & _running_groups() if groups else set():
+        if time.monotonic() > deadline:
+            break
+        time.sleep(0.02)
+    return groups
+
+
+def _running_groups() -> set[int]:
+    """Process groups with a member that is no zombie: nobody may be there to reap those."""
+    found = set()
+    for entry in os.scandir("/proc"):
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError), open(f"/proc/{entry.name}/stat", "rb") as file:
+                state, _, group, *_ = file.read().rpartition(b") ")[2].split()
+                if state not in (b"Z", b"X"):
+                    found.add(int(group))
+    return found
 
 
 if __name__ == "__main__":

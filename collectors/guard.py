@@ -51,7 +51,14 @@ class GroupGuard:
 
     def watch_own_group(self) -> None:
         """For a child between its fork and its exec, before anything can go wrong in the parent."""
-        os.write(self._list, b"+%d\n" % os.getpid())
+        # The child's SIGPIPE has its deadly meaning again; a guard that somebody ended is no reason to die of it.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGPIPE})
+        try:
+            os.write(self._list, b"+%d\n" % os.getpid())
+        except BrokenPipeError:
+            signal.sigtimedwait({signal.SIGPIPE}, 0)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def release(self, group: int) -> None:
         """The group has ended, or may go on."""

@@ -30,7 +30,12 @@ PICKS: Mapping[str, Callable[[tuple[float, ...]], float]] = MappingProxyType(
 )
 DEFAULT_PICK = "mean"
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
-_NUMBER = re.compile(r"\s*([-+]?\d[\d,_]*(?:\.\d+)?(?:[eE][-+]?\d+)?|[-+]?\.\d+(?:[eE][-+]?\d+)?)\s*([^\d\s]*)\s*")
+# A comma parts groups of three digits; "12,5" may be twelve and a half.
+_NUMBER = re.compile(
+    r"\s*([-+]?(?:\d{1,3}(?:,\d{3})+|\d[\d_]*)(?:\.\d+)?(?:[eE][-+]?\d+)?|[-+]?\.\d+(?:[eE][-+]?\d+)?)\s*([^\d\s]*)\s*"
+)
+# The squares of larger ones are beyond what a float holds.
+_LARGEST = 1e150
 _PATH_UNIT = re.compile(r"_(ns|us|ms|s)$")
 _LATER_KINDS = ("prom", "stat")
 
@@ -164,8 +169,9 @@ def _step(value: object, key: str) -> object:
 
 
 def _in_base_unit(spec: MetricSpec, value: float, unit: str) -> tuple[float, str]:
-    if not unit:
-        return value, ""
-    if unit not in DURATIONS_NS:
+    if unit and unit not in DURATIONS_NS:
         raise CaptureError(f"metric {spec.name!r}: unit {unit!r} is not one of ns, us, ms, s; capture the number alone")
-    return value * DURATIONS_NS[unit], "ns"
+    found = value * DURATIONS_NS.get(unit, 1.0)
+    if not abs(found) <= _LARGEST:
+        raise CaptureError(f"metric {spec.name!r}: {value:g}{unit} is too large to be compared with anything")
+    return found, "ns" if unit else ""

@@ -283,10 +283,16 @@ def _power_row(row: PowerRow, scale: Scale) -> tuple[str, ...]:
     return (
         row.label,
         scale.number(row.mean),
-        *(_visible(visible, row.mean, scale) for visible in row.visible),
-        count(row.runs_for_margin) if row.runs_for_margin is not None else "more than can be run",
+        *(_visible(visible, row.mean, scale) if row.has_spread else "no spread" for visible in row.visible),
+        _runs_for_margin(row),
         f"{100 * row.sampling_share:.0f} %" if row.sampling_share is not None else "",
     )
+
+
+def _runs_for_margin(row: PowerRow) -> str:
+    if not row.has_spread:
+        return "not known"
+    return count(row.runs_for_margin) if row.runs_for_margin is not None else "more than can be run"
 
 
 def _visible(visible: float, mean: float, scale: Scale) -> str:

@@ -167,7 +167,7 @@ def _power_row(row: PowerRow) -> Json:
         "name": valid_utf8(row.name),
         "unit": valid_utf8(row.unit),
         "mean": number_json(row.mean),
-        "visible": [number_json(effect) for effect in row.visible],
-        "runs_for_margin": row.runs_for_margin,
+        "visible": [number_json(effect) for effect in row.visible] if row.has_spread else [],
+        "runs_for_margin": row.runs_for_margin if row.has_spread else None,
         "sampling_share": number_json(row.sampling_share),
     }

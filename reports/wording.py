@@ -83,9 +83,11 @@ def margin_text(margin: float) -> str:
 def relative_change(row: ComparisonRow) -> str:
     """The change as a share of the baseline: "-12.3 %", "x48 down", "x3.2 up", "new", "gone", "0 %"."""
     if row.relative is None:
-        return "new" if row.candidate.mean > 0 else ""
+        return "new" if row.candidate.mean > 0 and row.baseline.mean == 0 else ""
     if row.candidate.mean == 0 and row.baseline.mean > 0:
         return "gone"
+    if row.relative <= -1:
+        return f"{_signed_percent(row.relative, 0)} %" if row.candidate.mean < 0 else "to nearly nothing"
     return _change(row.relative, _relative_decimals(row.relative_interval))
 
 

@@ -26,6 +26,10 @@ LAYERS = {
     "profiler.store": 2,
     "profiler.pipeline": 2,
     "profiler.experiment": 3,
+    "profiler.experiment.plan": 3,
+    "profiler.experiment.binaries": 3,
+    "profiler.experiment.run": 3,
+    "profiler.experiment.targets": 3,
     "profiler.attach": 3,
     "profiler.cli": 4,
     "collectors": 0,
@@ -86,6 +90,10 @@ LAYERS = {
 # Units that may use siblings of their layer: errors that carry values, and parts of one package that belong together.
 SIBLINGS = {
     "profiler.errors": {"profiler.model"},
+    "profiler.experiment.plan": set(),
+    "profiler.experiment.binaries": {"profiler.experiment.plan"},
+    "profiler.experiment.run": {"profiler.experiment.plan", "profiler.experiment.binaries"},
+    "profiler.experiment.targets": {"profiler.experiment.plan", "profiler.experiment.binaries", "profiler.experiment.run"},
     "profiler.rules.check": {"profiler.rules"},
     "profiler.analysis.attribution": {"profiler.analysis.statistics"},
     "profiler.analysis.quality": {"profiler.analysis", "profiler.analysis.attribution", "profiler.analysis.statistics"},
@@ -152,9 +160,8 @@ def violation(module: str, imported: str) -> str | None:
     if importer == target or LAYERS[target] < LAYERS[importer]:
         return None
     same_package = importer.split(".")[0] == target.split(".")[0]
-    if LAYERS[target] == LAYERS[importer] and (
-        target in SIBLINGS.get(importer, set()) or (same_package and LAYERS[importer] >= 2)
-    ):
+    is_free = same_package and LAYERS[importer] >= 2 and importer not in SIBLINGS
+    if LAYERS[target] == LAYERS[importer] and (is_free or target in SIBLINGS.get(importer, set())):
         return None
     return f"{module} (layer {LAYERS[importer]}) imports {imported} (layer {LAYERS[target]})"
 

@@ -18,7 +18,7 @@ def open_file_mode(source: ByteSource, progress: Progress) -> RecordStream:
     stream = file_records(source, header)
     if spec.HEADER_DIR_FORMAT in header.feature_bits:
         raise FormatError(source.name, "part of a recording in several files (perf record --threads): name their directory")
-    return _expanded(stream, header, progress) if _is_compressed(stream, header) else stream
+    return _expanded(stream, progress) if _is_compressed(stream, header) else stream
 
 
 def file_records(source: ByteSource, header: FileHeader) -> RecordStream:
@@ -40,7 +40,7 @@ def _is_compressed(stream: RecordStream, header: FileHeader) -> bool:
     return any(not isinstance(piece, Run) and piece.type in COMPRESSED_TYPES for piece in walk)
 
 
-def _expanded(stream: RecordStream, header: FileHeader, progress: Progress) -> RecordStream:
+def _expanded(stream: RecordStream, progress: Progress) -> RecordStream:
     from collectors.perf_data.compressed_records import append_records
 
     out = Expansion(stream.source.name, "as plain records", progress)

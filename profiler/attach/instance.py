@@ -12,8 +12,8 @@ from collectors.attach_target import AttachTarget, foreign_root, readable_progra
 from profiler.attach.plan import AttachPlan
 from profiler.errors import CaptureError, FormatError
 from profiler.experiment.binaries.call_graph import CallGraph, choose_call_graph
+from profiler.experiment.binaries.program_facts import facts_of_file, keeps_frame_pointers
 from profiler.experiment.binaries.shared_objects import SharedObjects
-from profiler.experiment.run.preparation import facts_of_file, keeps_frame_pointers
 from profiler.model.run import PerfSettings, ProgramFacts
 from symbolize.locate import Locator, SearchPaths
 

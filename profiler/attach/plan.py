@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from collectors.attach_target import TargetFinder
 from collectors.prometheus import PageMetric
 from profiler.errors import UsageError
-from profiler.experiment.binaries.call_graph import CallGraphRequest
+from profiler.experiment.plan.call_graph_request import CallGraphRequest
 from profiler.store.records import check_variant_name
 
 DEFAULT_FREQUENCY_HZ = 99

@@ -27,7 +27,7 @@ from profiler.attach.stop_request import StopRequest
 from profiler.attach.summary import AttachSummary, KeptWindow, window_line
 from profiler.attach.window import CpuReading, Edge, WindowTimes, read_cpu, read_cpu_again, window_outcome
 from profiler.errors import CaptureError, FormatError, UsageError
-from profiler.experiment.binaries.call_graph import CallGraphRequest
+from profiler.experiment.plan.call_graph_request import CallGraphRequest
 from profiler.experiment.run.phase_check import check_phase
 from profiler.experiment.run.run_recording import failed
 from profiler.model.capture import Capture, empty_capture

@@ -123,7 +123,7 @@ def run(arguments: argparse.Namespace, context: CliContext) -> int:
 def attach_plan(arguments: argparse.Namespace) -> AttachPlan:
     """The plan of a parsed command line.  ``UsageError`` for values that cannot work."""
     from profiler.attach.plan import AttachPlan, window_length_s
-    from profiler.experiment.binaries.call_graph import parse_call_graph
+    from profiler.experiment.plan.call_graph_request import parse_call_graph
     from profiler.experiment.plan.recording_plan import DEFAULT_EVENT
 
     finder = _finder(arguments)

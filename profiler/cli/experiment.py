@@ -72,7 +72,11 @@ def _run(arguments: argparse.Namespace, context: CliContext) -> int:
     store = open_store(context.store_directory, create=True)
     progress = ExperimentProgress(lambda line: print(line, file=context.stderr, flush=True), RecordingLines(context.stderr))
     with signals_as_interrupts():
-        session = run_experiment(plan, store, progress, is_resumed=arguments.resume)
+        try:
+            session = run_experiment(plan, store, progress, is_resumed=arguments.resume)
+        except KeyboardInterrupt:
+            print(f"next: slotscope experiment run {arguments.plan} --resume", file=context.stderr)
+            raise
     context.stdout.write(f"session {session}: `slotscope experiment show {session}` shows what it found\n")
     return 0
 

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 def preview(plan: ExperimentPlan, context: CliContext) -> str:
     """Lines for the terminal.  Duration and visible effects come from the latest session of the same experiment."""
-    from profiler.experiment.arms import arm_labels
     from profiler.experiment.plan.schedule import make_schedule
+    from profiler.experiment.run.arms import arm_labels
     from reports.quantities import counted
 
     if plan.targets:
@@ -138,5 +138,7 @@ def _table_lines(table: PowerTable) -> list[str]:
 
 
 def _visible_line(row: PowerRow, scale: Scale) -> str:
+    if not row.has_spread:
+        return f"  {row.label}: not known, its runs agree exactly"
     share = f" ({100 * row.visible[0] / abs(row.mean):.1f} % of it)" if row.mean else ""
     return f"  {row.label}: {scale.quantity(row.visible[0], scale.decimals_of(row.visible[0]))}{share}"

@@ -80,7 +80,7 @@ def _add_surroundings(parser: argparse.ArgumentParser) -> None:
 def record_plan(arguments: argparse.Namespace) -> RecordPlan:
     """The plan of a parsed command line.  ``UsageError`` for values that cannot work."""
     from collectors.metrics import parse_metric
-    from profiler.experiment.binaries.call_graph import parse_call_graph
+    from profiler.experiment.plan.call_graph_request import parse_call_graph
     from profiler.experiment.plan.cpu_list import parse_cpus
     from profiler.experiment.plan.recording_plan import DEFAULT_EVENT, RecordPlan, variant_arms
 

@@ -32,7 +32,7 @@ class RecordingLines:
         plan = preparation.plan
         self._steps, self._rounds = len(schedule), len(schedule.rounds)
         self._started_s = self._clock()
-        arms, rounds = counted(len(plan.arms), "variant"), counted(len(schedule.rounds), "round")
+        arms, rounds = counted(len(plan.arms), "arm"), counted(len(schedule.rounds), "round")
         self._line(f"session {session}: {arms}, {rounds}, {counted(self._steps, 'run')} in all, seed {plan.seed}")
         for arm in preparation.arms:
             self._line(f"{arm.name}: {_recording_text(arm)}")
@@ -55,7 +55,10 @@ class RecordingLines:
         if run.lost_samples:
             parts.append(f"LOST {count(run.lost_samples)}: lower --frequency, or another --call-graph")
         if outcome.failure:
-            parts.append(f"FAILED, left out: {printable(outcome.failure)}")
+            word = "left out" if outcome.disturbance else "FAILED, left out"
+            parts.append(f"{word}: {printable(outcome.failure)}")
+        elif outcome.disturbance:
+            parts.append(f"counts, though disturbed: {printable(outcome.disturbance)}")
         eta = time_left_s(self._clock() - self._started_s, self._done, self._steps)
         if eta is not None and self._bar is None:
             parts.append(f"({rough_duration(eta)} left)")

@@ -1,1 +1,1 @@
-"""Schedules and the runner of recordings (layer 3)."""
+"""Experiments, from their plan to what they found (layer 3)."""

@@ -101,7 +101,8 @@ class Evaluator:
             label = f"{variant.name}@{condition}" if condition else variant.name
             runs = self.store.runs(session, label)
             if all(run.summary.failure for run in runs):
-                raise AnalysisError(f"session {session}: no finished run of {label}; go on with `experiment run --resume`")
+                why = f" (the last one failed: {runs[-1].summary.failure})" if runs else ""
+                raise AnalysisError(f"session {session}: no finished run of {label}{why}; go on with `experiment run --resume`")
             self.progress(f"{label}: loading {len(runs)} runs")
             arm = Arm(label, tuple(self.store.load(run) for run in runs))
             found.append(arm_costs(arm, self.options, self.symbolizer, self.progress))

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from profiler.codec.json_values import JsonShapeError, from_json, to_json
 from profiler.errors import StoreError, UsageError
-from profiler.experiment.arms import arm_conditions, experiment_arms
 from profiler.experiment.binaries.builds import BuildPlace, BuiltVariant, build_variants, file_digest
 from profiler.experiment.experiment_lock import experiment_lock
 from profiler.experiment.plan.experiment_plan import ExperimentPlan, PlanMetric, cpu_per_request
@@ -18,6 +17,7 @@ from profiler.experiment.plan.plan_check import AA_SUFFIX
 from profiler.experiment.plan.plan_check_services import CPU_TIME_METRIC
 from profiler.experiment.plan.recording_plan import RecordPlan
 from profiler.experiment.run.arm_metrics import output_metrics
+from profiler.experiment.run.arms import arm_conditions, experiment_arms
 from profiler.experiment.run.executor import Executor, RunExecutor
 from profiler.experiment.run.preparation import Preparation
 from profiler.experiment.run.program_workload import ProgramWorkload

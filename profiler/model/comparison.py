@@ -47,7 +47,7 @@ class Spread:
 @dataclass(frozen=True, slots=True)
 class ComparisonRow:
     """One row.  ``delta`` = candidate - baseline (means), so negative is faster.  ``relative`` = delta / baseline, None when
-    the baseline is 0.  ``p_adjusted`` by Holm within the family; None where nothing was tested.  ``visible_effect``: the
+    the baseline is not above 0.  ``p_adjusted`` by Holm in the family; None where nothing was tested.  ``visible_effect``: the
     smallest effect these runs could show (same unit), ``runs_needed`` to decide the effect seen.  ``sigma`` = |delta| / its
     standard error.  ``no_overlap``: every value of one arm beyond every value of the other.  ``permutation_p`` only where it
     can reach 0.05 / rows.  ``sampling_share``: part of the variance that is sampling, not run to run, in 0..1.

@@ -170,7 +170,8 @@ class ExperimentResult:
 class PowerRow:
     """One row of the family, in ``unit``.  ``visible``: the smallest effect that 80 % of experiments of so many runs would
     flag, one per entry of ``PowerTable.runs``.  ``runs_for_margin``: runs that show a change of the margin, None = more
-    than can be run.  ``sampling_share``: part of the variance that is sampling."""
+    than can be run.  ``sampling_share``: part of the variance that is sampling.  ``has_spread``: False where the runs agree
+    exactly, which tells nothing of other runs."""
 
     name: str
     label: str
@@ -180,6 +181,7 @@ class PowerRow:
     runs_for_margin: int | None
     sampling_share: float | None
     advice: str = ""
+    has_spread: bool = True
 
 
 @dataclass(frozen=True, slots=True)

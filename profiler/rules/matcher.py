@@ -1,4 +1,4 @@
-"""Which rules match which places; what only a whole stack can decide (``under``) is left to ``analysis.attribute``."""
+"""Which rules match which places; what only a whole stack can decide (``under``) is left to ``attribution.attribute``."""
 
 from __future__ import annotations
 

@@ -134,7 +134,8 @@ def open_store(directory: Path, create: bool) -> Store:
     ``StoreError``: no store there (without ``create``), not writable, another program's or a damaged or newer catalog.
     """
     if not create and not is_store(directory):
-        raise StoreError(f"{directory}: no store there; `slotscope record` makes one, --store DIR names another")
+        makes = "`slotscope record` or `experiment run` makes one, --store DIR names another"
+        raise StoreError(f"{directory}: no store there; {makes}")
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from profiler.model.arrays import Int64Column, UInt64Column
+from profiler.model.arrays import BoolColumn, Int64Column, UInt64Column
 from symbolize.dwarf.source_map import SourceMap
 
 # Measured on C++ and C of GCC 12; their proportion is what matters.
@@ -12,8 +12,6 @@ NS_PER_UNIT_BYTE = 15
 NS_PER_ADDRESS = 25_000
 # A further process and putting its answers to the others take about 20 ms.
 SMALLEST_SHARE_NS = 50_000_000
-# Who divides also puts together.
-FIRST_SHARE = 1.0
 
 
 def divide(known: SourceMap, unit_bytes: Int64Column, addresses: UInt64Column, most: int) -> list[UInt64Column]:
@@ -28,9 +26,18 @@ def divide(known: SourceMap, unit_bytes: Int64Column, addresses: UInt64Column, m
     if count < 2:
         return [asked]
     cost[is_outlined] = 0
-    first = max(FIRST_SHARE * total / count - kept, 0)
+    first = max(total / count - kept, 0)
     other = (total - kept - first) / (count - 1)
     middle = np.cumsum(cost) - cost / 2
     share = np.clip((middle - first) // max(other, 1) + 1, 0, count - 1).astype(np.int64)
-    share[is_outlined] = 0
-    return [asked[share[place] == each] for each in range(count)]
+    share = _worth_a_process(share, cost, is_outlined)
+    return [part for each in range(count) if len(part := asked[share[place] == each]) or each == 0]
+
+
+def _worth_a_process(share: Int64Column, cost: Int64Column, is_outlined: BoolColumn) -> Int64Column:
+    """Shares of units: the heaviest is the first, which needs no process, and takes those that are too small for one."""
+    sizes = np.bincount(share, weights=cost)
+    heaviest = int(np.argmax(sizes))
+    chosen = np.where(share == heaviest, 0, np.where(share == 0, heaviest, share))
+    sizes[[0, heaviest]] = sizes[[heaviest, 0]]
+    return np.where(is_outlined | (sizes[chosen] < SMALLEST_SHARE_NS / 2), 0, chosen)

@@ -32,7 +32,6 @@ _TIMED_LONG = re.compile(rf"^{_LONG_COMM}{_NUMBERS}\s+{_CPU}{_TIME}{_COUNTED}{_R
 _TIMED_NO_THREAD = re.compile(rf"^(?P<comm>.{{0,24}}?)\s*{_CPU}(?<!\S){_TIME}{_COUNTED}{_REST}")
 _TIME_TOKEN = re.compile(r"\d\.\d+:(?:\s|$)")
 # A period is aligned to ten columns; without that, the number before it would be part of the comm.
-_COLUMNS_OF_PERIOD = r"(?= [ \d]{10,} ) +(?P<period>\d{1,20})"
 _UNTIMED = (
     re.compile(
         rf"^{_COMM}{_NUMBERS}(?:\s+\[(?P<cpu>-?\d{{1,9}})\])?(?= [ \d]{{10,}} ) +(?P<period>\d{{1,20}}) +{_EVENT}{_REST}"

@@ -174,6 +174,13 @@ def _unpaired(baseline: ArmCosts, candidate: ArmCosts) -> ReportWarning:
             "if one after the other, order and build cannot be told apart",
             _ONE_SESSION,
         )
+    if all(info.identity.instance for info in infos):
+        return ReportWarning(
+            "recorded-apart",
+            f"{baseline.name} and {candidate.name} are processes of sessions of their own: what else differed between them "
+            "cannot be told from the build",
+            "watch several processes of either build in one experiment (targets)",
+        )
     return ReportWarning(
         "recorded-apart",
         f"{baseline.name} and {candidate.name} were recorded one after the other: order and build cannot be told apart",

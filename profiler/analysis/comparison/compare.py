@@ -102,8 +102,14 @@ def _compare(
 
 
 def _check_windows(baseline: ArmCosts, candidate: ArmCosts) -> None:
-    """``AnalysisError`` for windows of different lengths: their costs are those of different spans of time."""
+    """``AnalysisError`` for windows against whole runs or windows of another length: costs of different spans of time."""
     first, second = (_window_s(arm) for arm in (baseline, candidate))
+    if bool(first) != bool(second) and baseline.infos and candidate.infos:
+        windows, runs = (baseline, candidate) if first else (candidate, baseline)
+        raise AnalysisError(
+            f"{windows.name} is windows of a running process and {runs.name} whole runs: their costs have no common measure; "
+            "attach to both, or record both"
+        )
     if first and second and abs(first / second - 1.0) > WINDOW_TOLERANCE:
         raise AnalysisError(
             f"the windows of {baseline.name} last {first:.3g} s and those of {candidate.name} {second:.3g} s: their costs are "

@@ -166,7 +166,7 @@ def _row(family: RowFamily, index: int, inference: _Inference | None) -> Compari
             candidate=candidate,
             delta=delta,
             delta_interval=None,
-            relative=delta / baseline.mean if baseline.mean else None,
+            relative=delta / baseline.mean if baseline.mean > 0 else None,
             relative_interval=None,
             p=None,
             p_adjusted=None,
@@ -188,6 +188,8 @@ def _inferred_row(family: RowFamily, index: int, inference: _Inference, baseline
     has_spread = bool(test.standard_error[index] > 0)
     is_tested = bool(inference.judged.is_tested[index])
     has_interval = bool(test.is_testable[index])
+    # As a part of something below 0, a rise would be a fall.
+    has_ratio = bool(relative.is_defined[index]) and baseline.mean > 0
     share = float(inference.sampling_share[index]) if inference.sampling_share is not None and has_spread else None
     return ComparisonRow(
         name=family.names[index],
@@ -196,8 +198,8 @@ def _inferred_row(family: RowFamily, index: int, inference: _Inference, baseline
         candidate=candidate,
         delta=candidate.mean - baseline.mean,
         delta_interval=Interval(float(test.low[index]), float(test.high[index])) if has_interval else None,
-        relative=float(relative.change[index]) if relative.is_defined[index] else None,
-        relative_interval=_relative_interval(family, index, relative) if has_interval else None,
+        relative=float(relative.change[index]) if has_ratio else None,
+        relative_interval=_relative_interval(family, index, relative) if has_interval and has_ratio else None,
         p=float(test.p[index]) if is_tested else None,
         p_adjusted=float(inference.judged.p_adjusted[index]) if is_tested else None,
         verdict=verdict,

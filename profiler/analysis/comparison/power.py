@@ -180,6 +180,7 @@ def _power_rows(noise: _Noise, margin: float, runs: Sequence[int]) -> tuple[Powe
             runs_for_margin=int(needed[row]) or None,
             sampling_share=float(sampling[row]) if sampling is not None else None,
             advice=_advice(float(sampling[row]) if sampling is not None else 0.0),
+            has_spread=bool(noise.variance.variance[row] > 0),
         )
         for row, name in enumerate(noise.names)
     )

@@ -1,7 +1,7 @@
 """What these runs could show: the smallest visible effect, and the runs that a given effect needs.
 
 Both answer for one row of a family of m rows: "flagged" means p < 0.05 / m, the first and strictest step of Holm's procedure.
-That the noise is known only from the runs that were made is allowed for (``stats_expected_power``): of many experiments like
+That the noise is known only from the runs that were made is allowed for (``expected_power``): of many experiments like
 this one, each repeated with the effect that it named, 80 % flag it.
 
 Which shape the noise has, so few runs do not show: the pilots that mislead are those without an outlier, and they look normal.

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from profiler.errors import FormatError
-from profiler.experiment.binaries.call_graph import CallGraphRequest, choose_call_graph
+from profiler.experiment.binaries.call_graph import choose_call_graph
+from profiler.experiment.binaries.program_facts import keeps_frame_pointers, program_facts
 from profiler.experiment.binaries.shared_objects import SharedObject, SharedObjects
-from profiler.experiment.run.preparation import keeps_frame_pointers, program_facts
+from profiler.experiment.plan.call_graph_request import CallGraphRequest
 from profiler.model.dso import Dso, DsoKind
 from profiler.model.fitness import BinaryFitness, ObjectFitness
 from symbolize.binary_facts import debug_detail

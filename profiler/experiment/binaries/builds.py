@@ -23,6 +23,10 @@ EARLIER_BUILD = "none: an earlier build was there"
 _SHOWN_SECTIONS = 8
 
 
+class _CutShortError(CaptureError):
+    """A build that was ended before it had an end of its own."""
+
+
 @dataclass(frozen=True, slots=True)
 class BuiltVariant:
     """``binary``, ``profile_binary``: as run, without placeholders; the latter "" when runs under perf take the former."""
@@ -98,7 +102,7 @@ class _VariantBuild:
     @contextlib.contextmanager
     def _whole_directory(self) -> Iterator[None]:
         """A build directory in which no build was cut short: what one leaves may be half a binary that is newer than its
-        sources.  A build that fails says so itself, and leaves what it can go on from."""
+        sources.  A build that ends with an error says so itself, and leaves what it can go on from."""
         unfinished, build_dir = self.directory / "unfinished", Path(self.values["build_dir"])
         if unfinished.exists() and build_dir.exists():
             self.place.progress(f"{self.variant.name}: its last build was cut short: begins anew in an empty directory")
@@ -107,6 +111,8 @@ class _VariantBuild:
         unfinished.touch()
         try:
             yield
+        except _CutShortError:
+            raise
         except CaptureError:
             unfinished.unlink()
             raise
@@ -135,7 +141,9 @@ class _VariantBuild:
         directory, held = variant.source or self.here, (self.place.lock,)
         used = run_tree(TreeCommand(arguments, directory, log, environment, DEFAULT_BUILD_TIMEOUT_S, held))
         if used.timed_out:
-            raise CaptureError(f"{variant.name}: its build took more than {DEFAULT_BUILD_TIMEOUT_S / 60:g} minutes; see {log}")
+            raise _CutShortError(
+                f"{variant.name}: its build took more than {DEFAULT_BUILD_TIMEOUT_S / 60:g} minutes; see {log}"
+            )
         if used.exit_code:
             raise CaptureError(f"{variant.name}: its build ended with {used.exit_code}: {_last_line(log)} (all of it in {log})")
         return BuildCost(arguments, used.wall_ns, used.cpu_ns, used.peak_bytes)

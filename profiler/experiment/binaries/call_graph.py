@@ -1,27 +1,14 @@
-"""How call stacks are recorded, and how ``auto`` decides."""
+"""How call stacks of a program are recorded: how ``auto`` decides."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from profiler.errors import FormatError, UsageError
+from profiler.errors import FormatError
 from profiler.experiment.binaries.shared_objects import SharedObjects
-
-DEFAULT_DUMP_BYTES = 16384
-LARGEST_DUMP_BYTES = 65528  # perf's limit: the record's size is 16 bits wide
-_MODES = ("auto", "fp", "dwarf", "lbr", "none")
-_REQUEST = re.compile(r"(\w+)(?:,(\d+))?")
-
-
-@dataclass(frozen=True, slots=True)
-class CallGraphRequest:
-    """``mode``: "auto", "fp", "dwarf", "lbr" or "none".  ``dump_bytes``: of user stack per sample, for dwarf."""
-
-    mode: str = "auto"
-    dump_bytes: int = DEFAULT_DUMP_BYTES
+from profiler.experiment.plan.call_graph_request import CallGraphRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,17 +18,6 @@ class CallGraph:
     mode: str
     dump_bytes: int
     reason: str
-
-
-def parse_call_graph(text: str) -> CallGraphRequest:
-    """The value of ``--call-graph``.  ``UsageError`` for an unknown mode or a size that perf cannot take."""
-    match = _REQUEST.fullmatch(text)
-    if match is None or match[1] not in _MODES or (match[2] and match[1] != "dwarf"):
-        raise UsageError(f"--call-graph {text!r}: expected auto, fp, dwarf[,SIZE], lbr or none")
-    size = int(match[2]) if match[2] else DEFAULT_DUMP_BYTES
-    if not 8 <= size <= LARGEST_DUMP_BYTES or size % 8:
-        raise UsageError(f"--call-graph {text!r}: the size is a multiple of 8 from 8 to {LARGEST_DUMP_BYTES} bytes")
-    return CallGraphRequest(match[1], size)
 
 
 def choose_call_graph(

@@ -1,1 +1,1 @@
-"""What is to be done: plan files, checks, the order of runs; pure."""
+"""What is to be done: plan files, their checks, the order of runs."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from collectors.service import Readiness
 from collectors.watched_process import ProcessFinder
-from profiler.experiment.binaries.call_graph import CallGraphRequest
+from profiler.experiment.plan.call_graph_request import CallGraphRequest
 from profiler.experiment.plan.recording_plan import DEFAULT_EVENT, DEFAULT_FREQUENCY_HZ, DEFAULT_RUNS, ProfilePolicy
 from profiler.model.experiment import Design, Direction
 

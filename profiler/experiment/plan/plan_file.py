@@ -11,7 +11,7 @@ from typing import TypeVar
 from collectors.metrics import PICKS
 from collectors.service import Readiness
 from profiler.errors import UsageError
-from profiler.experiment.binaries.call_graph import parse_call_graph
+from profiler.experiment.plan.call_graph_request import parse_call_graph
 from profiler.experiment.plan.cpu_list import parse_cpus
 from profiler.experiment.plan.experiment_plan import (
     ExperimentPlan,

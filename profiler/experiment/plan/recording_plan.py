@@ -9,7 +9,7 @@ from pathlib import Path
 
 from collectors.metrics import MetricSpec
 from profiler.errors import UsageError
-from profiler.experiment.binaries.call_graph import CallGraphRequest
+from profiler.experiment.plan.call_graph_request import CallGraphRequest
 from profiler.store.records import check_variant_name
 
 BINARY_PLACEHOLDER = "{binary}"

@@ -12,15 +12,9 @@ from typing import Protocol
 from collectors.disturbance import disturbances, host_activity
 from collectors.process_tree import TreeCommand, run_tree
 from profiler.errors import CaptureError
+from profiler.experiment.binaries.program_facts import file_state, program_facts
 from profiler.experiment.plan.schedule import ScheduledRun
-from profiler.experiment.run.preparation import (
-    DROP_CACHES,
-    Preparation,
-    PreparedArm,
-    PreparedProgram,
-    file_state,
-    program_facts,
-)
+from profiler.experiment.run.preparation import DROP_CACHES, Preparation, PreparedArm, PreparedProgram
 from profiler.experiment.run.run_recording import recorded_capture, strayed
 from profiler.experiment.run.workload import Workload
 from profiler.experiment.run.workplace import Workplace

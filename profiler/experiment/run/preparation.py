@@ -4,27 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 from collectors.host import host_facts
 from collectors.launcher import resolve_program
 from collectors.perf_record import perf_version
-from profiler.errors import CaptureError, FormatError, UsageError
+from profiler.errors import CaptureError, UsageError
 from profiler.experiment.binaries.call_graph import choose_call_graph
+from profiler.experiment.binaries.program_facts import file_state, keeps_frame_pointers, program_facts
 from profiler.experiment.binaries.shared_objects import SharedObjects
 from profiler.experiment.plan.recording_plan import Arm, ProfilePolicy, RecordPlan, check_plan
 from profiler.model.run import HostFacts, InputFile, PerfSettings, ProgramFacts, RunMode
-from symbolize.binary_facts import binary_facts
-from symbolize.elf import frame_pointers
-from symbolize.elf.image import ElfImage, parse_image
 
 DROP_CACHES = Path("/proc/sys/vm/drop_caches")
 MAX_SAMPLE_RATE = Path("/proc/sys/kernel/perf_event_max_sample_rate")
-ELF_MAGIC = b"\x7fELF"
-Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,56 +113,6 @@ def _prepare_program(command: tuple[str, ...], binary: str) -> PreparedProgram:
     executable = resolve_program(binary or command[0])
     resolve_program(command[0])
     return PreparedProgram(command, executable, file_state(executable), program_facts(executable))
-
-
-def keeps_frame_pointers(path: Path) -> bool:
-    """``FormatError`` when it is not an ELF file."""
-    return _with_image(path, frame_pointers.keeps_frame_pointers)
-
-
-def file_state(path: Path) -> tuple[int, int, int]:
-    """Size, change time in ns and inode: equal as long as a file is not replaced or rewritten."""
-    status = path.stat()
-    return status.st_size, status.st_mtime_ns, status.st_ino
-
-
-def program_facts(path: Path) -> ProgramFacts:
-    """The facts of an executable as it is now; a script has only path and size."""
-    path = path.resolve()
-    return facts_of_file(path, str(path))
-
-
-def facts_of_file(path: Path, name: str) -> ProgramFacts:
-    """The facts of an executable that is known as ``name``; what is no ELF file has only name and size."""
-    size_bytes = path.stat().st_size
-
-    def facts_of(image: ElfImage) -> ProgramFacts:
-        facts = binary_facts(image)
-        return ProgramFacts(
-            path=name,
-            build_id=bytes(image.build_id).hex(),
-            size_bytes=size_bytes,
-            debug_info=facts.debug_info,
-            toolchain=facts.producer,
-            allocator=facts.allocator,
-            mangling=facts.mangling,
-            frame_pointers=facts.keeps_frame_pointers,
-        )
-
-    try:
-        return _with_image(path, facts_of)
-    except FormatError:
-        return ProgramFacts(path=name, size_bytes=size_bytes)
-
-
-def _with_image(path: Path, question: Callable[[ElfImage], Answer]) -> Answer:
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise FormatError(str(path), error.strerror or "cannot be read") from None
-    if not data.startswith(ELF_MAGIC):
-        raise FormatError(str(path), "not an ELF file")
-    return question(parse_image(data, str(path)))
 
 
 def _input_file(path: Path) -> InputFile:

@@ -161,18 +161,17 @@ class _Recording:
 
     def _run_round(self, executor: Executor, locator: Locator, runs: Sequence[ScheduledRun]) -> None:
         """Each of the runs, then those that failed once more, and again while there are retries."""
-        is_repeat = False
         while runs:
             failed: list[ScheduledRun] = []
             for place, scheduled in enumerate(runs):
-                # Retries that are spoken for: of runs that wait for one, and of what is left of this pass if they are some.
-                spoken_for = len(failed) + (len(runs) - place - 1 if is_repeat else 0)
+                # Retries that are spoken for: of runs that wait for one, and of those in the rest of this pass that are some.
+                spoken_for = len(failed) + sum(self.stored.runs[self._key(later)] > 0 for later in runs[place + 1 :])
                 capture = self._run(executor, scheduled, spoken_for)
                 if capture.info.outcome.failure:
                     failed.append(scheduled)
                 else:
                     self._check_phase_once(capture, locator)
-            runs, is_repeat = failed[: self._retries_left()], True
+            runs = failed[: self._retries_left()]
 
     def _retries_left(self) -> int:
         return max(0, self.preparation.plan.retries - self.stored.repeated)

@@ -24,10 +24,10 @@ from collectors.service import (
     watch_window,
 )
 from profiler.errors import CaptureError
-from profiler.experiment.arms import ExperimentArm
 from profiler.experiment.plan.experiment_plan import PlanLoad, cpu_per_request
 from profiler.experiment.plan.recording_plan import RecordPlan
 from profiler.experiment.run.arm_metrics import command_metrics
+from profiler.experiment.run.arms import ExperimentArm
 from profiler.experiment.run.preparation import PreparedArm
 from profiler.experiment.run.run_recording import RunRecording, failed
 from profiler.experiment.run.workload import Measured

@@ -25,6 +25,7 @@ def metric(option: str, text: str, pick: str = "mean") -> Metric:
         ("t=took (\\d+)us", "took 250us", 250.0, ""),
         ("t=took (.*)", "took 1.5µs", 1500.0, "ns"),
         ("rate=(\\d[\\d,]*) blocks", "1,234,567 blocks", 1234567.0, ""),
+        ("t=took (.*)", "took 1,234.5 ms", 1234.5e6, "ns"),
         ("x=v (\\S+)", "v -1.5e-3", -0.0015, ""),
         ("x=v (\\S+)", "v .5", 0.5, ""),
         ("seconds=regex:elapsed: (.*)", "elapsed: 2 seconds", 2e9, "ns"),
@@ -67,6 +68,11 @@ def test_numbers_in_json_that_no_float_holds_are_passed_over() -> None:
         ("t=took (.*)", "took 3 parsecs", "unit 'parsecs' is not one of"),
         ("t=v (.*)", "v 3\nv 3 ms", "some matches have a unit of time and some have none"),
         ("t=(x)?y", "y", "None is not a number"),
+        ("t=v (.*)", "v 12,5 ms", "'12,5 ms' is not a number"),
+        ("t=v (.*)", "v 1,2", "'1,2' is not a number"),
+        ("t=v (.*)", "v 1,23,456", "'1,23,456' is not a number"),
+        ("t=v (.*)", "v 1e400", "inf is too large to be compared"),
+        ("t=v (.*)", "v 1e308", "too large to be compared"),
     ],
 )
 def test_what_is_not_there_is_an_error(option: str, text: str, message: str) -> None:

@@ -269,6 +269,9 @@ def test_redaction() -> None:
     text = "host node-7.lan, node-7.lan: /home/ann/state.ssz /root/x /roots/y /srv/people/bob/z /var/home"
     hidden = redacted(text, ("node-7.lan",), ("/srv/people/bob",))
     assert hidden == "host host-1, host-1: ~/state.ssz ~/x /roots/y ~/z /var/home"
+    options = "cc -L/root/lib -I/home/alice/a -I/srv/people/bob/x `-L/root/y` /data/root/z x-I/root/w"
+    expected = "cc -L~/lib -I~/a -I~/x `-L~/y` /data/root/z x-I/root/w"
+    assert redacted(options, (), ("/srv/people/bob",)) == expected
     assert redacted("a node is no host: nodes, node", ("node",), ()) == "a host-1 is no host: nodes, host-1"
 
 

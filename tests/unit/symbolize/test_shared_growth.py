@@ -129,3 +129,20 @@ def test_units_are_divided_whole_and_little_work_not_at_all() -> None:
     assert [len(each) for each in units] == [2, 1, 1]
     assert units[0] >= {1}
     assert set.union(*units) == {0, 1, 2, 3}
+
+
+def test_the_heaviest_share_needs_no_process_and_small_ones_are_not_worth_one() -> None:
+    start = np.arange(0x1000, 0x1500, 0x100, dtype=np.uint64)
+    known = empty_source_map(Intervals(start, np.array([0, 1, 2, 3, -1], np.int32)), 4, 0)
+    addresses = start[:4]
+
+    def divided(*unit_bytes: int) -> list[list[int]]:
+        shares = work_shares.divide(known, np.array(unit_bytes), addresses, 2)
+        return [[(address - 0x1000) // 0x100 for address in share.tolist()] for share in shares]
+
+    large, small = 100_000_000, 10
+    assert divided(large, small, small, small) == [[0, 1, 2, 3]]
+    assert divided(small, small, small, large) == [[0, 1, 2, 3]]
+    first, second = divided(large, small, small, large)
+    assert (0 in first, 3 in second) == (True, True)
+    assert divided(small, large, large * 2, small) == [[2, 3], [0, 1]]

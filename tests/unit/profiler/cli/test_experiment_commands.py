@@ -224,7 +224,7 @@ def test_one_run_has_no_power(capsys: pytest.CaptureFixture[str], profiled: bool
 def test_dry_run_tells_what_metrics_would_show(capsys: pytest.CaptureFixture[str], profiled: bool) -> None:
     experiment(profiled)
     (power,) = json.loads(slotscope(capsys, "experiment", "power", "--format", "json")[1])["comparisons"]
-    visible = {row["name"]: row["visible"][power["runs"].index(4)] / SAMPLE_NS for row in power["metrics"]}
+    visible = {row["name"]: row["visible"][power["runs"].index(4)] / SAMPLE_NS for row in power["metrics"] if row["visible"]}
     Path("plan.toml").write_text(PLAN)
     code, out, _ = slotscope(capsys, "experiment", "run", "plan.toml", "--dry-run")
     assert code == 0
@@ -239,7 +239,7 @@ def test_limits_of_an_experiment(capsys: pytest.CaptureFixture[str], limit: str,
     experiment(profiled=True, counts=(CAND, BASE))
     found, _, err = slotscope(capsys, "experiment", "show", "--fail-on", limit)
     assert found == code
-    assert (limit.partition(":")[0] in err) == (code == 3) or code == 2
+    assert (limit.partition(":")[0] in err) == (code != 0)
 
 
 @pytest.mark.parametrize(("limit", "code"), [("epoch:10", 3), ("metric:epoch:10", 3), ("epoch:30", 0), ("10", 0)])

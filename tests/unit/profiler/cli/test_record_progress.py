@@ -36,7 +36,7 @@ def test_what_was_chosen_comes_first() -> None:
     stream = io.StringIO()
     session(stream, Clock())
     first, second = stream.getvalue().splitlines()
-    assert first == "session 20260301-100000-abcd: 1 variant, 2 rounds, 4 runs in all, seed 42"
+    assert first == "session 20260301-100000-abcd: 1 arm, 2 rounds, 4 runs in all, seed 42"
     assert second.startswith("base: cpu-clock at 1999 Hz, call graph dwarf,16384 (libc.so.6 does not keep frame pointers)")
     assert "no debug information" in second
 

@@ -6,10 +6,10 @@ import shutil
 import sys
 from pathlib import Path
 
-from profiler.experiment.arms import arm_labels, experiment_arms
 from profiler.experiment.binaries.builds import BuildPlace, build_variants
 from profiler.experiment.experiment_session import experiment_record
 from profiler.experiment.plan.plan_file import parse_plan
+from profiler.experiment.run.arms import arm_labels, experiment_arms
 
 PLAN = """
 [experiment]

@@ -127,3 +127,12 @@ def test_arms_that_were_never_profiled_are_compared_by_their_times() -> None:
 def test_arms_without_both_kinds_of_runs_have_no_cost_of_profiling() -> None:
     only_profiled: Any = replace(timed("a", [100, 200]), plain=())
     assert compare_arms(only_profiled, [only_profiled], CompareOptions()).profiling_costs == ()
+
+
+def test_a_number_below_zero_has_no_relative_change() -> None:
+    """As a part of a negative baseline, 100 less would read as a rise."""
+    baseline = timed("a", [1, 2, 3, 4], level=[-101.0, -102.0, -100.0, -101.0])
+    row = metrics_of(baseline, timed("b", [1, 2, 3, 4], level=[-201.0, -202.0, -200.0, -201.5]), "level")["level"].row
+    assert row.delta == pytest.approx(-100.125)
+    assert (row.relative, row.relative_interval) == (None, None)
+    assert row.verdict is Verdict.FASTER

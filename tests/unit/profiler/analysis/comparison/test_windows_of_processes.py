@@ -84,3 +84,17 @@ def test_windows_of_different_lengths_are_not_compared() -> None:
     second = watched("new", [50, 51], ["n-2"] * 2, "s2", wall_ns=30 * SECOND)
     with pytest.raises(AnalysisError, match=r"windows of old last 60 s and those of new 30 s.*same --window"):
         compare_arms(first, [second], CompareOptions())
+
+
+def test_windows_and_whole_runs_are_not_compared() -> None:
+    process, runs = watched("node", [500, 510, 490], ["n-1"] * 3, "s1"), arm("run", {"hashing": [700 * MS, 710 * MS, 690 * MS]})
+    for pair in ((process, runs), (runs, process)):
+        with pytest.raises(AnalysisError, match="node is windows of a running process and run whole runs"):
+            compare_arms(pair[0], [pair[1]], CompareOptions())
+
+
+def test_processes_of_two_sessions_are_not_said_to_come_one_after_the_other() -> None:
+    first, second = (watched(name, [500, 510, 490], [f"{name}-1"] * 3, name) for name in ("a", "b"))
+    (warning,) = [found for found in compare_arms(first, [second], CompareOptions()).warnings if found.code == "recorded-apart"]
+    assert "one after the other" not in warning.message
+    assert "targets" in warning.advice

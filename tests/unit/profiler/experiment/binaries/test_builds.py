@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from profiler.errors import CaptureError
-from profiler.experiment.arms import arm_labels, experiment_arms
+from profiler.experiment.binaries import builds
 from profiler.experiment.binaries.builds import EARLIER_BUILD, BuildPlace, BuiltVariant, build_variants, described_revision
 from profiler.experiment.plan.experiment_plan import ExperimentPlan
 from profiler.experiment.plan.plan_file import parse_plan
+from profiler.experiment.run.arms import arm_labels, experiment_arms
 
 HEAD = (
     '[experiment]\nname = "x"\naa = true\ncommand = ["{binary}", "{input.data}"]\n[[input]]\nname = "data"\npath = "in.txt"\n'
@@ -179,3 +180,14 @@ def test_the_shipped_binary_stays_what_the_profile_build_does_not_touch(tmp_path
     assert arm.command == (str(tmp_path / "builds/v/build/program"), data)
     assert arm.profiled_command == (str(tmp_path / "builds/v/build/program.debug"), data)
     assert Path(arm.profiled_binary).read_text() == "with-debug-info"
+
+
+def test_a_build_that_took_too_long_left_no_binary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = 'test -e "$OUT" || { printf half >"$OUT"; sleep SECONDS; printf whole >"$OUT"; }'
+    environment = 'build_env = { OUT = "{build_dir}/program" }'
+    monkeypatch.setattr(builds, "DEFAULT_BUILD_TIMEOUT_S", 0.5)
+    with pytest.raises(CaptureError, match="took more than"):
+        built(tmp_path, variant(script.replace("SECONDS", "60"), environment))
+    monkeypatch.undo()
+    (one,) = built(tmp_path, variant(script.replace("SECONDS", "0"), environment))
+    assert Path(one.binary).read_text() == "whole"

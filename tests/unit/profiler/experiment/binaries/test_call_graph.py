@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from profiler.errors import FormatError, UsageError
-from profiler.experiment.binaries.call_graph import CallGraph, CallGraphRequest, choose_call_graph, parse_call_graph
+from profiler.experiment.binaries.call_graph import CallGraph, choose_call_graph
+from profiler.experiment.binaries.program_facts import keeps_frame_pointers
 from profiler.experiment.binaries.shared_objects import SharedObject, SharedObjects
-from profiler.experiment.run.preparation import keeps_frame_pointers
+from profiler.experiment.plan.call_graph_request import CallGraphRequest, parse_call_graph
 
 
 class FakeObjects(SharedObjects):

@@ -267,6 +267,27 @@ def test_resumed_session_keeps_its_budget_of_retries(stage: Stage) -> None:
     assert [entry[3] for entry in stage.stored() if entry[:3] == ("tuned", "plain", 1)] == ["exit code 3"] * 4
 
 
+@pytest.mark.parametrize("retries", range(1, 8))
+@pytest.mark.parametrize("position", range(1, 12))
+def test_no_disturbed_run_is_lost_to_a_resume(stage: Stage, position: int, retries: int) -> None:
+    """Everything is disturbed, and the session is stopped before one of the tries: each run still counts in the end."""
+
+    def stop(run: ScheduledRun, _: str) -> str:
+        if run.position == position:
+            raise KeyboardInterrupt
+        return "busy neighbours"
+
+    plan = replace(PLAN, retries=retries)
+    with pytest.raises(KeyboardInterrupt):
+        stage.record(plan, stop, SessionSetup(documents=(("experiment.json", b"{}"),)))
+    (session,) = stage.store.sessions()
+    stage.record(plan, lambda *_: "busy neighbours", SessionSetup(resumed=session.name))
+    kept = [run.summary for run in stage.store.runs()]
+    valid = [(run.variant, run.mode, run.round) for run in kept if not run.failure]
+    assert sorted(valid) == sorted({(run.variant, run.mode, run.round) for run in kept})
+    assert len(kept) == 12 + retries
+
+
 def test_nothing_is_recorded_for_a_plan_that_cannot_work(stage: Stage) -> None:
     with pytest.raises(CaptureError, match="no-such-program"):
         stage.record(replace(PLAN, arms=(Arm("base", ("no-such-program",)),)))
