@@ -1,8 +1,8 @@
 """A process that outlives slotscope by a moment, to end what slotscope started.  Executed by its file name, never imported.
 
 Closes standard output when it is ready, then reads lines ``+PGID`` and ``-PGID`` from standard input.  At its end, which
-comes when slotscope ends, however that is killed, the process groups that are still on the list are ended: politely, then for
-certain.
+comes when slotscope ends, however that is killed, the process groups that are still on the list are ended: politely, by the
+signal whose number is the only argument, then for certain.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def _main() -> None:
             groups.add(group)
         else:
             groups.discard(group)
-    for number in (signal.SIGTERM, signal.SIGKILL):
+    for number in (int(sys.argv[1]), signal.SIGKILL):
         _signal(groups, number)
         groups = _still_running(groups, time.monotonic() + GRACE_S)
 

@@ -16,16 +16,17 @@ class GroupGuard:
     """A process that outlives slotscope by a moment and then ends the process groups on its list; a context manager.
 
     ``held``: descriptors, such as of locks, that stay open until everything on the list has ended.  A normal end of the context
-    ends what is still on the list, too.
+    ends what is still on the list, too.  ``polite``: the signal that asks a group for its end, some time before SIGKILL.
     """
 
-    def __init__(self, held: Sequence[int] = ()) -> None:
+    def __init__(self, held: Sequence[int] = (), polite: signal.Signals = signal.SIGTERM) -> None:
         self._held = tuple(held)
+        self._polite = polite
 
     def __enter__(self) -> GroupGuard:
         # A session of its own: the terminal's Ctrl-C reaches slotscope, which ends everything in order.
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", group_guard.__file__],
+            [sys.executable, "-I", "-S", group_guard.__file__, str(int(self._polite))],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             bufsize=0,

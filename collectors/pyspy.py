@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -19,6 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
+from collectors.guard import GroupGuard
 from collectors.importers.pyspy_speedscope import read_pyspy_speedscope
 from collectors.importers.pyspy_tables import EVENT_NAME
 from collectors.woken_threads import RunTimes, ran_between, run_times, without_woken_threads
@@ -32,7 +34,9 @@ DEFAULT_RATE_HZ = 100
 START_S = 20.0
 FINISH_S = 120.0
 VERSION_S = 10.0
+STOP_S = 5.0
 _POLL_S = 0.02
+_WOKEN_UNKNOWN = "sleeping threads that py-spy's pauses woke are not told from busy ones: nobody knows how long they ran"
 _SAMPLING = "Sampling process"
 _COUNTS = re.compile(r"Wrote .*Samples: \d+ Errors: (\d+)")
 _EXITED = "Stopped sampling because process exited"
@@ -96,24 +100,42 @@ def pyspy_arguments(program: str, settings: PySpySettings, pid: int, output: Pat
     return arguments + ([] if settings.pauses else ["--nonblocking"])
 
 
+@dataclass(frozen=True, slots=True)
+class RunningPySpy:
+    """A py-spy that was started.  ``messages``: what it prints.  ``version``: "0.4.3"."""
+
+    process: subprocess.Popen[bytes]
+    messages: IO[bytes]
+    arguments: tuple[str, ...]
+    version: str
+    guard: GroupGuard | None
+
+
 class PySpyRecorder:
     """One running `py-spy record`.  ``finish`` or ``abort`` must be called.
 
     A recording is held in memory by py-spy and read whole at its end (160 bytes a sample of 30 frames, 256 MB at most, and ten
-    times as much memory while it is read): hours are recorded in
-    segments.
+    times as much memory while it is read): hours are recorded in segments.
     """
 
-    def __init__(
-        self, process: subprocess.Popen[bytes], messages: IO[bytes], output: Path, settings: PySpySettings, pid: int
-    ) -> None:
+    def __init__(self, running: RunningPySpy, output: Path, settings: PySpySettings, pid: int) -> None:
         self.output = output
         self.settings = settings
         self.pid = pid
-        self._process = process
-        self._messages = messages
+        self.perf = pyspy_perf_settings(settings, running.version, running.arguments)
+        self._process = running.process
+        self._messages = running.messages
+        self._guard = running.guard
+        self._descriptor = os.pidfd_open(running.process.pid)
+        self._lines: list[str] = []
+        self._failure: str | None = None
         self._before: RunTimes | None = None
         self._after: RunTimes | None = None
+
+    @property
+    def descriptor(self) -> int:
+        """Readable when py-spy has ended; until ``end``, ``finish`` or ``abort``."""
+        return self._descriptor
 
     @property
     def is_running(self) -> bool:
@@ -140,25 +162,47 @@ class PySpyRecorder:
         ``info`` gets the settings of py-spy.  ``CaptureError`` when py-spy failed; ``FormatError`` when it wrote damage.
         """
         try:
+            self.end()
+            if self._failure:
+                raise CaptureError(self._failure)
+            with self.output.open("rb") as stream:
+                capture = read_pyspy_speedscope(stream, str(self.output), replace(info, perf=self.perf))
+        finally:
+            self.output.unlink(missing_ok=True)
+        if self._before is not None and self._after is not None:
+            capture = without_woken_threads(capture, ran_between(self._before, self._after), self.settings.rate_hz)
+            return _marked(capture, pyspy_end(self._lines))
+        return _marked(capture, pyspy_end(self._lines), _WOKEN_UNKNOWN)
+
+    def end(self) -> int:
+        """Waits until py-spy has written its file and ended; the CPU time in ns that it has used.  ``finish`` tells whether it
+        failed, and may then be called from another thread.  0 when it was called before."""
+        if self._failure is not None:
+            return 0
+        before_ns = _children_ns()
+        try:
             self._process.wait(FINISH_S)
         except subprocess.TimeoutExpired:
             self.abort()
-            raise CaptureError(f"py-spy did not finish its file within {FINISH_S:.0f} s") from None
-        lines = self._close()
-        if self._process.returncode or not self.output.exists():
-            raise CaptureError(explain_failure(lines, self.pid))
-        perf = _perf_settings(self.settings, tuple(map(str, self._process.args)))  # type: ignore[arg-type]
-        with self.output.open("rb") as stream:
-            capture = read_pyspy_speedscope(stream, str(self.output), replace(info, perf=perf))
-        self.output.unlink()
-        if self._before is not None and self._after is not None:
-            capture = without_woken_threads(capture, ran_between(self._before, self._after), self.settings.rate_hz)
-        return _marked(capture, pyspy_end(lines))
+            self._failure = f"py-spy did not finish its file within {FINISH_S:.0f} s"
+            return _children_ns() - before_ns
+        self._lines = self._close()
+        is_written = not self._process.returncode and self.output.exists()
+        self._failure = "" if is_written else explain_failure(self._lines, self.pid)
+        return _children_ns() - before_ns
 
     def abort(self) -> None:
-        """Ends py-spy now; what it wrote is not wanted."""
-        self._process.kill()
-        self._process.wait()
+        """Ends py-spy now; what it wrote is not wanted.
+
+        It is asked first, so that it lets the process go on before it ends.
+        """
+        if self.is_running:
+            self._process.send_signal(signal.SIGINT)
+            try:
+                self._process.wait(STOP_S)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
         self._close()
         self.output.unlink(missing_ok=True)
 
@@ -173,45 +217,55 @@ class PySpyRecorder:
             if has_ended:
                 return False
             time.sleep(_POLL_S)
-        self.abort()
         raise CaptureError(f"py-spy found no interpreter in process {self.pid} within {START_S:.0f} s")
 
     def failure(self) -> str:
         """One line for why py-spy ended instead of beginning."""
+        self.output.unlink(missing_ok=True)
         return explain_failure(self._close(), self.pid)
 
     def _close(self) -> list[str]:
         lines = [] if self._messages.closed else _lines(self._messages)
         self._messages.close()
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+            if self._guard is not None:
+                self._guard.release(self._process.pid)
         return lines
 
 
-def start_pyspy(settings: PySpySettings, pid: int, output: Path) -> PySpyRecorder:
-    """py-spy attached to ``pid``; returns when it samples.  ``output``: where it may write until ``finish``.
+def start_pyspy(
+    settings: PySpySettings, pid: int, output: Path, version: str = "", guard: GroupGuard | None = None
+) -> PySpyRecorder:
+    """py-spy attached to ``pid``; returns when it samples.  ``output``: where it may write until ``finish``.  ``version``: of
+    py-spy, "" = it is asked.  ``guard``: ends py-spy when slotscope is killed; it should ask with SIGINT, see ``abort``.
 
     ``CaptureError``: py-spy is missing, the process is not there, is not Python, of a version that this py-spy does not
     know, or may not be read; one line with the way out.
     """
     if not Path(f"/proc/{pid}").exists():
         raise CaptureError(f"there is no process {pid}")
-    program = pyspy_path()
+    arguments = pyspy_arguments(pyspy_path(), settings, pid, output)
+    version = version or pyspy_version()  # a failure afterwards would cost the recording
     messages = tempfile.TemporaryFile()  # noqa: SIM115 -- closed by the recorder
     try:
         process = subprocess.Popen(
-            pyspy_arguments(program, settings, pid, output),
+            arguments,
             stdin=subprocess.DEVNULL,
             stdout=messages,
             stderr=messages,
             start_new_session=True,  # the terminal's Ctrl-C is not for it: it is stopped in order
+            preexec_fn=guard.watch_own_group if guard is not None else None,
             env=dict(os.environ, LC_ALL="C", RUST_BACKTRACE="0"),
         )
     except OSError as error:
         messages.close()
         raise CaptureError(f"py-spy cannot be run: {error.strerror}") from None
-    recorder = PySpyRecorder(process, messages, output, settings, pid)
+    recorder = PySpyRecorder(RunningPySpy(process, messages, tuple(arguments), version, guard), output, settings, pid)
     try:
         has_begun = recorder.wait_for_samples()
-    except KeyboardInterrupt:
+    except BaseException:
         recorder.abort()
         raise
     if not has_begun:
@@ -258,19 +312,25 @@ def _lines(messages: IO[bytes]) -> list[str]:
     return [line for each in re.split(r"[\r\n]+", text) if (line := each.strip().removeprefix(f"{PROGRAM}> "))]
 
 
-def _perf_settings(settings: PySpySettings, command: tuple[str, ...]) -> PerfSettings:
+def _children_ns() -> int:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return round((usage.ru_utime + usage.ru_stime) * 1e9)
+
+
+def pyspy_perf_settings(settings: PySpySettings, version: str, command: tuple[str, ...] = ()) -> PerfSettings:
+    """How py-spy records, as a capture tells it."""
     return PerfSettings(
         event=EVENT_NAME,
         frequency_hz=settings.rate_hz,
         call_graph="python+native" if settings.has_native else "python",
         call_graph_reason="read by py-spy from the interpreter's memory",
-        perf_version=f"{PROGRAM} {pyspy_version()}",
+        perf_version=f"{PROGRAM} {version}",
         perf_command=command,
     )
 
 
-def _marked(capture: Capture, end: PySpyEnd) -> Capture:
-    notes = [*capture.quality.notes]
+def _marked(capture: Capture, end: PySpyEnd, *further: str) -> Capture:
+    notes = [*capture.quality.notes, *further]
     notes += ["the process ended while it was recorded"] if end.has_exited else []
     notes += [f"py-spy: {line}" for line in end.messages]
     return replace(capture, quality=replace(capture.quality, lost_samples=end.errors, notes=tuple(notes)))

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol
 
 from profiler.experiment.run.run_recording import RunRecording, recorded_capture
 from profiler.model.capture import Capture
@@ -31,6 +32,24 @@ class WindowRecording:
     info: CaptureInfo
     locator: Locator
     note: str
+
+    def capture(self) -> Capture:
+        """The recording read; its file is removed."""
+        try:
+            return noted(recorded_capture(self.recording, self.info, self.locator), self.note)
+        finally:
+            self.recording.path.unlink(missing_ok=True)
+
+
+class ReadableWindow(Protocol):
+    """A window that was recorded.  ``locator``: finds the files of its process."""
+
+    @property
+    def locator(self) -> Locator: ...
+
+    def capture(self) -> Capture:
+        """Read, whatever recorded it; its file is removed."""
+        ...
 
 
 class WindowReader:
@@ -54,7 +73,7 @@ class WindowReader:
         """Whether ``submit`` would have to wait."""
         return len(self._under_way) >= MOST_WAITING and not self._under_way[0].done()
 
-    def submit(self, window: WindowRecording) -> None:
+    def submit(self, window: ReadableWindow) -> None:
         """Raises what went wrong with an earlier one."""
         while self._under_way and (self._under_way[0].done() or len(self._under_way) >= MOST_WAITING):
             self._under_way.popleft().result()
@@ -65,18 +84,15 @@ class WindowReader:
         while self._under_way:
             self._under_way.popleft().result()
 
-    def _read(self, window: WindowRecording) -> None:
-        path = window.recording.path
-        try:
-            capture = _noted(recorded_capture(window.recording, window.info, window.locator), window.note)
-        finally:
-            path.unlink(missing_ok=True)
+    def _read(self, window: ReadableWindow) -> None:
+        capture = window.capture()
         self._store.add(capture)
         self._store.finish_round(capture.info.identity.session, capture.info.identity.round)
         self._kept(capture, window.locator)
 
 
-def _noted(capture: Capture, note: str) -> Capture:
+def noted(capture: Capture, note: str) -> Capture:
+    """``capture`` with one more note, "" = none."""
     if not note:
         return capture
     return replace(capture, quality=replace(capture.quality, notes=(*capture.quality.notes, note)))

@@ -11,7 +11,8 @@ from reports.quantities import count, counted, scale_for
 @dataclass(frozen=True, slots=True)
 class KeptWindow:
     """A window that is in the store.  ``gap_ns``: time before it that no perf recorded, after a window of the same process;
-    -1 = it is the first one.  ``perf_ns``: CPU time of perf."""
+    -1 = it is the first one.  ``perf_ns``: CPU time of perf, or of what recorded in its place.  ``advice``: what
+    is said of lost samples."""
 
     number: int
     instance: str
@@ -20,18 +21,20 @@ class KeptWindow:
     lost_samples: int
     gap_ns: int
     perf_ns: int
+    advice: str = "lower --frequency, or another --call-graph"
 
 
 @dataclass(frozen=True, slots=True)
 class AttachSummary:
     """``ending``: one line.  ``windows``: in order of time.  ``files``: directory below which the process's own files are found
-    as long as it runs, "" = where everybody finds them."""
+    as long as it runs, "" = where everybody finds them.  ``profiler``: the program that recorded."""
 
     session: str
     variant: str
     ending: str
     windows: tuple[KeptWindow, ...]
     files: str = ""
+    profiler: str = "perf"
 
 
 def window_line(window: KeptWindow) -> str:
@@ -45,5 +48,5 @@ def window_line(window: KeptWindow) -> str:
     if window.gap_ns >= 0:
         parts.append(f"gap before it {scale_for([window.gap_ns], 'ns').quantity(window.gap_ns)}")
     if window.lost_samples:
-        parts.append(f"LOST {count(window.lost_samples)}: lower --frequency, or another --call-graph")
+        parts.append(f"LOST {count(window.lost_samples)}: {window.advice}")
     return "  ".join([*parts, *([f"left out: {outcome.failure}"] if outcome.failure else [])])

@@ -58,12 +58,13 @@ def edge_at(reading: CpuReading, plan: AttachPlan, pool: Executor) -> Edge:
 @dataclass(frozen=True, slots=True)
 class WindowTimes:
     """When perf recorded (monotonic, ns), what perf itself used (CPU time in ns), and why the window ended early, "" = it did
-    not."""
+    not.  ``perf_metric``: what that use is called, for what records in place of perf."""
 
     begun_ns: int
     ended_ns: int
     perf_ns: int
     cut_by: str
+    perf_metric: str = PERF_CPU
 
     @property
     def length_ns(self) -> int:
@@ -88,7 +89,7 @@ def window_outcome(times: WindowTimes, before: Edge, after: Edge, plan: AttachPl
         wall_ns=times.length_ns,
         user_ns=user_ns,
         system_ns=system_ns,
-        metrics=(*metrics, Metric(PERF_CPU, float(times.perf_ns), "ns", (float(times.perf_ns),))),
+        metrics=(*metrics, Metric(times.perf_metric, float(times.perf_ns), "ns", (float(times.perf_ns),))),
     )
     length_s = times.length_ns / 1e9
     is_whole = abs(length_s / plan.window_s - 1.0) <= _TOLERANCE

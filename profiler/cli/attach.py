@@ -41,6 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     _add_windows(parser)
     _add_perf(parser)
+    _add_python(parser)
 
 
 def _add_windows(parser: argparse.ArgumentParser) -> None:
@@ -82,7 +83,32 @@ def _add_perf(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--phase", type=regex_argument, default="", metavar="RE", help="functions of the phase that matters")
 
 
+def _add_python(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("Python processes")
+    group.add_argument("--python", action="store_true", help="py-spy records Python frames, in moments that are not idle")
+    group.add_argument("--native", action="store_true", help="with --python: frames of C, C++ and Rust, too")
+
+
+def _check_python(arguments: argparse.Namespace) -> None:
+    """``UsageError`` for options that mean nothing together."""
+    if not arguments.python:
+        if arguments.native:
+            raise UsageError("--native is for --python: perf always records native frames")
+        return
+    refused = (
+        ("--call-graph", arguments.call_graph != "auto", "py-spy reads the stacks from the interpreter (--native adds others)"),
+        ("--event", arguments.event != "auto", "py-spy counts moments of wall time in which a thread is not idle"),
+        ("--metrics", bool(arguments.metrics or arguments.metric), "pages of metrics are read beside perf only"),
+    )
+    for option, is_given, reason in refused:
+        if is_given:
+            raise UsageError(f"{option} does not go with --python: {reason}")
+    if arguments.pid is None and not arguments.comm:
+        raise UsageError("--python records one process and what it starts: name it by --pid or --comm")
+
+
 def run(arguments: argparse.Namespace, context: CliContext) -> int:
+    from profiler.attach.python_session import python_session
     from profiler.attach.session import attach_session
     from profiler.attach.stop_request import StopRequest
     from profiler.store.store import open_store
@@ -93,8 +119,13 @@ def run(arguments: argparse.Namespace, context: CliContext) -> int:
         context.stderr.flush()
 
     plan = attach_plan(arguments)
+    _check_python(arguments)
     with StopRequest() as stop:
-        summary = attach_session(plan, open_store(context.store_directory, create=True), stop, note)
+        store = open_store(context.store_directory, create=True)
+        if arguments.python:
+            summary = python_session(plan, arguments.native, store, stop, note)
+        else:
+            summary = attach_session(plan, store, stop, note)
     context.stdout.write(_summary_text(summary, context, plan))
     if stop.number and plan.duration_s:
         raise KeyboardInterrupt if stop.number == signal.SIGINT else Terminated(stop.number)
@@ -120,7 +151,7 @@ def attach_plan(arguments: argparse.Namespace) -> AttachPlan:
         phase=arguments.phase,
         metrics_address=arguments.metrics,
         pages=tuple(_page_metric(option) for option in arguments.metric or ()),
-        command=("attach", *_target_words(finder)),
+        command=("attach", *_target_words(finder), *(("--python",) if arguments.python else ())),
     )
 
 
@@ -182,7 +213,8 @@ def _summary_text(summary: AttachSummary, context: CliContext, plan: AttachPlan)
             f"{wall_ns / 1e9:.1f} s recorded, {used_ns / 1e9:.2f} s of CPU time, "
             f"{counted(sum(window.samples for window in counting), 'sample')}, {count(lost)} lost"
         )
-        lines.append(f"perf itself used {100 * sum(window.perf_ns for window in counting) / wall_ns:.2f} % of one CPU")
+        perf_ns = sum(window.perf_ns for window in counting)
+        lines.append(f"{summary.profiler} itself used {100 * perf_ns / wall_ns:.2f} % of one CPU")
     gaps_ns = [window.gap_ns for window in windows if window.gap_ns >= 0]
     if gaps_ns:
         lines.append(f"not recorded between windows: {max(gaps_ns) / 1e6:.1f} ms at most, {sum(gaps_ns) / 1e6:.1f} ms in all")

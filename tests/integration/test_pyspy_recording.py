@@ -137,6 +137,7 @@ def test_a_process_that_ends_meanwhile_is_marked(tmp_path: Path) -> None:
     assert recorder.wait(20.0) is False
     capture = recorder.finish(INFO)
     assert "the process ended while it was recorded" in capture.quality.notes
+    assert any("are not told from busy ones" in note for note in capture.quality.notes)
     assert capture.quality.samples > 0
 
 

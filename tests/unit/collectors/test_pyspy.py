@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -9,7 +10,8 @@ import pytest
 
 from collectors import pyspy
 from collectors.pyspy import PySpySettings, explain_failure, pyspy_arguments, pyspy_end, pyspy_path, start_pyspy
-from profiler.errors import CaptureError
+from profiler.errors import CaptureError, FormatError
+from profiler.model.run import CaptureInfo, RunIdentity, RunMode
 
 
 def arguments(settings: PySpySettings) -> str:
@@ -77,10 +79,47 @@ def test_without_py_spy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_a_py_spy_that_is_no_py_spy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = tmp_path / "py-spy"
-    program.write_text("#!/bin/sh\necho 'Error: cannot do it' >&2\nexit 3\n")
+    program.write_text("#!/bin/sh\n[ $1 = --version ] && echo py-spy 0.4.3 && exit\necho 'Error: cannot do it' >&2\nexit 3\n")
     program.chmod(0o755)
     monkeypatch.setattr(pyspy.sysconfig, "get_path", lambda name: str(tmp_path))
     with pytest.raises(CaptureError, match="could not record process 1: cannot do it"):
         start_pyspy(PySpySettings(), 1, tmp_path / "out")
+    program.write_text("#!/bin/sh\nexit 3\n")
+    with pytest.raises(CaptureError, match="does not run here"):
+        start_pyspy(PySpySettings(), 1, tmp_path / "out")
     with pytest.raises(CaptureError, match="does not run here"):
         pyspy.pyspy_version()
+
+
+FAKE = """#!/bin/sh
+[ $1 = --version ] && echo py-spy 9.8.7 && exit
+while [ $# -gt 0 ]; do [ $1 = --output ] && output=$2; shift; done
+trap 'echo "{damaged" > "$output"; exit CODE' INT
+echo 'Sampling process 100 times a second. Press Control-C to exit.'
+while :; do sleep 0.01; done
+"""
+
+
+@pytest.mark.parametrize(("code", "error"), [(0, FormatError), (4, CaptureError)])
+def test_no_file_stays_behind_whatever_went_wrong(
+    code: int, error: type[Exception], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "py-spy"
+    program.write_text(FAKE.replace("CODE", str(code)))
+    program.chmod(0o755)
+    monkeypatch.setattr(pyspy.sysconfig, "get_path", lambda name: str(tmp_path))
+    recorder = start_pyspy(PySpySettings(), os.getpid(), tmp_path / "out")
+    program.unlink()  # its version is known before anything is recorded
+    assert recorder.perf.perf_version == "py-spy 9.8.7"
+    recorder.stop()
+    recorder.end()
+    assert (tmp_path / "out").exists()
+    with pytest.raises(error):
+        recorder.finish(CaptureInfo(RunIdentity("s", "v", 0, RunMode.PROFILED)))
+    assert not (tmp_path / "out").exists()
+    program.write_text(FAKE.replace("CODE", str(code)))
+    program.chmod(0o755)
+    recorder = start_pyspy(PySpySettings(), os.getpid(), tmp_path / "out")
+    recorder.abort()
+    assert not recorder.is_running
+    assert not (tmp_path / "out").exists()
