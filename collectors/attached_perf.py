@@ -1,9 +1,10 @@
 """`perf record` on a target that runs already, told when to begin and when to end.
 
-One recording is one window.  While it is recorded the next perf attaches, with its events disabled; at the edge the one is told
-to pause and the other to begin, so that only the time between two answers is recorded by neither.  Every file is whole:
-it begins with the processes, threads and mappings of its own time, which the files of ``perf record --switch-output`` do not
-(perf 6.1 repeats those of its start, and nothing of what came later).
+One recording is one window.  While it is recorded the next perf attaches and records already; at the edge the one is told to
+pause, and from then on the samples of the other count.  Its events must not wait disabled for the edge: of a process that is
+forked meanwhile they would hold neither name nor mappings.  Every file is whole: it begins with the processes, threads and
+mappings of its own time, which the files of ``perf record --switch-output`` do not (perf 6.1 repeats those of its start, and
+nothing of what came later).
 """
 
 from __future__ import annotations
@@ -62,8 +63,7 @@ class AttachedPerf:
         return self._recorder.arguments
 
     def begin(self) -> int:
-        """The moment (monotonic, ns) from which on is recorded."""
-        self._channel.send(b"enable", ATTACH_TIMEOUT_S)  # one that is gone says why when it is finished
+        """The moment (monotonic, ns; the clock of the samples) from which on they count."""
         return time.monotonic_ns()
 
     def pause(self) -> int | None:
@@ -152,7 +152,7 @@ def _attempt(settings: PerfSettings, pids: tuple[int, ...], output: Path, guard:
     messages = tempfile.TemporaryFile()  # noqa: SIM115 -- closed by the recorder
     try:
         channel = open_channel(
-            lambda control: _with_small_buffers(perf_arguments(settings, pids, output, control, is_root), is_root),
+            lambda control: _with_small_buffers(perf_arguments(settings, pids, output, control, is_root, False), is_root),
             messages,
             guard,
         )
@@ -161,8 +161,8 @@ def _attempt(settings: PerfSettings, pids: tuple[int, ...], output: Path, guard:
         raise
     recorder = PerfRecorder(channel.process, messages, channel.commands, channel.arguments)
     try:
-        # Disabled they are already: the answer says that all events are open and all mappings read.
-        if channel.send(b"disable", ATTACH_TIMEOUT_S):
+        # Enabled they are already: the answer says that all events are open and all mappings read.
+        if channel.send(b"enable", ATTACH_TIMEOUT_S):
             return AttachedPerf(channel, recorder, os.pidfd_open(channel.process.pid), guard, pids)
     except BaseException:
         channel.close_answers()

@@ -40,12 +40,17 @@ class PerfEnd:
 
 
 def perf_arguments(
-    settings: PerfSettings, pids: Sequence[int], output: Path, control: ControlDescriptors, large_buffers: bool
+    settings: PerfSettings,
+    pids: Sequence[int],
+    output: Path,
+    control: ControlDescriptors,
+    large_buffers: bool,
+    starts_disabled: bool = True,
 ) -> list[str]:
     """The argument list for recording processes and their future threads and children.
 
-    ``-N`` keeps perf from copying binaries into its cache, ``-D -1`` starts with events disabled.  ``large_buffers``: may lock
-    more memory than an ordinary user (used for stack dumps only).
+    ``-N`` keeps perf from copying binaries into its cache, ``-D -1`` starts with events disabled; the others have the time of
+    ``time.monotonic_ns``.  ``large_buffers``: may lock more memory than an ordinary user (used for stack dumps only).
     """
     rate = ["-c", str(settings.period)] if settings.period else ["-F", str(settings.frequency_hz)]
     arguments = ["perf", "record", "-N", "-e", settings.event, *rate, "-o", str(output)]
@@ -55,7 +60,8 @@ def perf_arguments(
         arguments += ["-m", _DUMP_BUFFER] if large_buffers else []
     elif settings.call_graph != "none":
         arguments += ["--call-graph", settings.call_graph]
-    return [*arguments, "-D", "-1", *control.option]
+    arguments += ["-D", "-1"] if starts_disabled else ["-k", "CLOCK_MONOTONIC"]
+    return [*arguments, *control.option]
 
 
 class PerfRecorder:

@@ -17,7 +17,7 @@ import numpy as np
 
 from collectors.process_times import all_processes, tree
 from profiler.model.capture import Capture
-from profiler.model.sample_table import SampleTable, StackState
+from profiler.model.sample_selection import selected
 
 # Going back to sleep took 5 µs a pause where it was measured.
 WAKING_NS = 20_000
@@ -80,19 +80,7 @@ def without_woken_threads(capture: Capture, ran: RanBetween, rate_hz: int) -> Ca
                 f"{name}: its {count} samples are {count / rate_hz:.2f} s, but it ran for {ran_ns / 1e9:.2f} s; the rest it "
                 "waited for a CPU, woken by py-spy's pauses or not"
             )
-    return _without(capture, woken, notes) if notes else capture
-
-
-def _without(capture: Capture, threads: set[int], notes: list[str]) -> Capture:
-    kept = ~np.isin(capture.samples.thread, sorted(threads))
-    columns = {name: getattr(capture.samples, name)[kept] for name in SampleTable.__slots__}
-    samples = SampleTable(**columns)
-    states = np.bincount(samples.state, minlength=len(StackState)).tolist()
-    quality = replace(
-        capture.quality,
-        samples=len(samples),
-        complete=states[StackState.COMPLETE],
-        gap_possible=states[StackState.GAP_POSSIBLE],
-        notes=(*capture.quality.notes, *notes),
-    )
-    return replace(capture, samples=samples, quality=quality)
+    if not notes:
+        return capture
+    kept = selected(capture, ~np.isin(capture.samples.thread, sorted(woken)))
+    return replace(kept, quality=replace(kept.quality, notes=(*kept.quality.notes, *notes)))

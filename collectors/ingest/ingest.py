@@ -58,7 +58,8 @@ def ingest_indexed(recording: Recording, index: RecordIndex, info: CaptureInfo, 
     """``ingest`` for a recording whose first pass is done."""
     image, unwind_rules = environment.images.image, environment.unwind_rules
     tables = ingest_tables(recording, index.side_band, image, info.program, unwind_rules)
-    program_start = _program_start(index.side_band) if info.identity.mode is RunMode.PROFILED else None
+    was_launched = info.identity.mode is RunMode.PROFILED and not info.identity.instance
+    program_start = _program_start(index.side_band) if was_launched else None
     columns = _sample_columns(recording, index, ChunkIngest(recording, tables, program_start))
     nodes, leaves = tables.stacks.finish(columns.node)
     names = RecordedKernelNames(index.side_band.kernel_symbols, environment.kernel)

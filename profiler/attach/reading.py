@@ -12,9 +12,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
+import numpy as np
+
 from profiler.experiment.run.run_recording import RunRecording, recorded_capture
 from profiler.model.capture import Capture
 from profiler.model.run import CaptureInfo
+from profiler.model.sample_selection import selected
 from profiler.store.store import Store
 from symbolize.locate import Locator
 
@@ -26,17 +29,20 @@ Kept = Callable[[Capture, Locator], None]
 
 @dataclass(frozen=True, slots=True)
 class WindowRecording:
-    """``info``: with everything but what perf did.  ``note``: what readers of its numbers must know, "" = nothing."""
+    """``info``: with everything but what perf did.  ``note``: what readers of its numbers must know, "" = nothing.
+    ``begun_ns``: perf attached before; samples count from then on."""
 
     recording: RunRecording
     info: CaptureInfo
     locator: Locator
     note: str
+    begun_ns: int
 
     def capture(self) -> Capture:
         """The recording read; its file is removed."""
         try:
-            return noted(recorded_capture(self.recording, self.info, self.locator), self.note)
+            capture = recorded_capture(self.recording, self.info, self.locator)
+            return noted(selected(capture, capture.samples.time_ns >= np.uint64(self.begun_ns)), self.note)
         finally:
             self.recording.path.unlink(missing_ok=True)
 

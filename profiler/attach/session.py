@@ -348,7 +348,9 @@ class _Watch:
         recording = RunRecording(segment.path, segment.perf.arguments, end.messages)
         if recorder.reader.is_behind:
             self.note("reading windows takes longer than recording them: a lower --frequency or a longer --window would do")
-        recorder.reader.submit(WindowRecording(recording, info, recorder.instance.locator, "" if failure else found.note))
+        recorder.reader.submit(
+            WindowRecording(recording, info, recorder.instance.locator, "" if failure else found.note, segment.begun_ns)
+        )
         self._count_failures(end, cause)
         return following
 
