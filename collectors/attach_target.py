@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from collectors.process_times import ProcessStatus, all_processes, status_of, tree
-from collectors.watched_process import CGROUPS, cgroup_members, comm_of, unit_process
+from collectors.watched_process import CGROUPS, cgroup_members, comm_of, longer_name_hint, unit_process
 from profiler.errors import CaptureError
 
 CONTAINER_TIMEOUT_S = 10.0
@@ -89,7 +89,7 @@ def find_target(finder: TargetFinder) -> AttachTarget:
     processes = all_processes()
     leader = _leader(finder, processes)
     if leader is None or leader.pid not in processes:
-        raise CaptureError(f"there is no {finder}{_other_namespace()}")
+        raise CaptureError(f"there is no {finder}{longer_name_hint(finder.comm)}{_other_namespace()}")
     _check_condition(leader.pid)
     target = AttachTarget(leader.pid, leader.started, comm_of(leader.pid))
     if finder.cgroup:

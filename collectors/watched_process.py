@@ -12,6 +12,7 @@ from collectors.process_times import CpuUsage, ProcessStatus, all_processes, cpu
 from profiler.errors import CaptureError
 
 CGROUPS = Path("/sys/fs/cgroup")
+LONGEST_COMM = 15
 SYSTEMCTL_TIMEOUT_S = 10.0
 
 
@@ -45,12 +46,19 @@ class ProcessMoment:
     usage: CpuUsage
 
 
+def longer_name_hint(comm: str) -> str:
+    """What to add where no process has the name: the kernel keeps its first 15 bytes, and the whole of it has to match."""
+    if re.fullmatch(r"[\w.-]+", comm) and len(comm) > LONGEST_COMM:
+        return f"; the kernel keeps {LONGEST_COMM} characters of a name: {comm[:LONGEST_COMM]!r}"
+    return ""
+
+
 def look_at(finder: ProcessFinder) -> ProcessMoment:
     """``CaptureError`` when there is no such process, or no telling which it is."""
     processes = all_processes()
     roots = [processes[pid] for pid in _found(finder, processes) if pid in processes]
     if not roots:
-        raise CaptureError(f"there is no {finder}")
+        raise CaptureError(f"there is no {finder}{longer_name_hint(finder.comm)}")
     pids = {root.pid for root in roots}
     # A cgroup may lose and gain workers; the process that leads it is the one that stays.
     leaders = tuple((root.pid, root.started) for root in roots if root.parent not in pids)

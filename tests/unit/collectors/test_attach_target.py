@@ -110,6 +110,7 @@ def test_by_name_with_others_excluded(start: Start, tmp_path: Path) -> None:
 
 def test_what_is_no_process_to_profile() -> None:
     assert "there is no process 4194304" in refused(TargetFinder(pid=1 << 22))
+    assert "keeps 15 characters of a name: 'nimbus_beacon_n'" in refused(TargetFinder(comm="nimbus_beacon_node"))
     ready, done = threading.Event(), threading.Event()
     number: list[int] = []
 
