@@ -35,7 +35,10 @@ def has_pyspy() -> bool:
     return True
 
 
-pytestmark = pytest.mark.skipif(not has_pyspy(), reason="py-spy is not installed: pip install py-spy")
+pytestmark = [
+    pytest.mark.perf,
+    pytest.mark.skipif(not has_pyspy(), reason="py-spy is not installed: pip install py-spy"),
+]
 
 
 @dataclass(frozen=True)

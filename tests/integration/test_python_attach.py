@@ -39,7 +39,10 @@ def has_pyspy() -> bool:
     return True
 
 
-pytestmark = pytest.mark.skipif(not has_pyspy(), reason="py-spy is not installed: pip install py-spy")
+pytestmark = [
+    pytest.mark.perf,
+    pytest.mark.skipif(not has_pyspy(), reason="py-spy is not installed: pip install py-spy"),
+]
 
 
 @pytest.fixture
@@ -184,7 +187,6 @@ def test_two_windows_have_the_functions_in_their_ratio(
     assert list((tmp_path / "store/tmp").iterdir()) == []
 
 
-@pytest.mark.perf
 @pytest.mark.usefixtures("perf")
 def test_it_is_never_compared_with_a_native_window(
     target: subprocess.Popen[bytes], attach: StartAttach, tmp_path: Path, capsys: pytest.CaptureFixture[str]
