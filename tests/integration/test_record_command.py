@@ -281,4 +281,4 @@ def test_killed_recorder_leaves_whole_runs_and_nothing_running(loop: Path, tmp_p
 
 
 def test_nothing_is_listed_where_there_is_no_store(slotscope: Slotscope) -> None:
-    assert "no store there; `slotscope record` makes one" in slotscope("list", code=1).stderr
+    assert "no store there; `slotscope record` or `experiment run` makes one" in slotscope("list", code=1).stderr
