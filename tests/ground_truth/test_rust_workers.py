@@ -43,7 +43,7 @@ def phase_cost(run: RecordedRun, scope: PhaseScope) -> int:
 
 def sampled_part(run: RecordedRun) -> float:
     """Of the CPU time that the kernel charged the process with.  Where a virtual machine's CPUs are taken away for a moment,
-    their time goes on and the clock that samples does not: with all of them busy a few per cent, inside and outside the phase."""
+    their time goes on and the clock that samples does not: with all of them busy a few per cent, in and outside the phase."""
     part = float(run.capture.samples.weight.sum()) / (run.outcome.user_ns + run.outcome.system_ns)
     assert 0.9 < part < 1.02
     return part
