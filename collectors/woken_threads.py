@@ -19,8 +19,8 @@ from collectors.process_times import all_processes, tree
 from profiler.model.capture import Capture
 from profiler.model.sample_selection import selected
 
-# Going back to sleep took 5 µs a pause where it was measured.
-WAKING_NS = 20_000
+# Going back to sleep took 5 to 40 µs a pause where it was measured.
+WAKING_NS = 60_000
 _FEW_SAMPLES = 20
 _SUSPICIOUS = 2.0
 
