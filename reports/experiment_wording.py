@@ -60,11 +60,13 @@ def control_title(control: ControlResult) -> str:
 
 def power_line(power: ExperimentPower) -> str:
     """Above the tables of what more runs could show."""
-    line = f"smallest changes that so many {power.tables[0].replicates} per arm would show with a probability of 80 %"
+    line = f"smallest changes that so many {power.tables[0].replicates} per arm would show with a probability of about 80 %"
     promises = dict.fromkeys(
-        f"{table.test}: {100 * table.promise.low:.0f} to {100 * table.promise.high:.0f} %" for table in power.tables
+        f"{table.test}: {100 * table.promise.high:.0f} % where noise is normal, {100 * table.promise.low:.0f} % where it is "
+        "heavy-tailed or skewed"
+        for table in power.tables
     )
-    line += f" ({', '.join(promises)}, whether noise is normal, heavy-tailed or skewed)"
+    line += f" ({'; '.join(promises)}; within 5 points)"
     if power.per != 1:
         line += f"; times are per unit of work, {power.per:g} of which are in a run"
     return line

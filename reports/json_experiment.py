@@ -50,8 +50,9 @@ def render_experiment_json(result: ExperimentResult) -> str:
 
 
 def render_power_json(power: ExperimentPower) -> str:
-    """``comparisons``: every candidate under every condition, then against the control; ``promise``: between which
-    probabilities an effect of the size ``visible`` is found."""
+    """``comparisons``: every candidate under every condition, then against the control; ``promise``: the
+    probabilities, within 5 points, that an effect of the size ``visible`` is found: where noise is not normal, and where it is.
+    """
     document: dict[str, Json] = {
         "schema": POWER_SCHEMA,
         "session": power.session,

@@ -188,8 +188,8 @@ class PowerRow:
 class PowerTable:
     """What experiments like this one could show of one candidate; with ``control``, a condition's name, of its change less the
     change there.  ``runs``: numbers of ``replicates`` ("runs" or "processes") per arm that are asked about.  ``promise``:
-    between which probabilities a visible effect is found, whether noise is normal, heavy-tailed or skewed.  ``total``: None,
-    and no ``rows``, without 2 profiled runs of every arm."""
+    the probabilities, within 5 points, that a visible effect is found: low where noise is heavy-tailed or skewed, high where it
+    is normal.  ``total``: None, and no ``rows``, without 2 profiled runs of every arm."""
 
     candidate: str
     test: TestKind

@@ -100,8 +100,7 @@ def control_power(treated: ArmPair, control: ArmPair, dimension: str, margin: fl
 
 
 def _promise(is_paired: bool) -> Interval:
-    tolerance = power.tolerance_of(is_paired)
-    return Interval(power.POWER - tolerance, power.POWER + tolerance)
+    return Interval(power.promised_power(is_paired, False), power.promised_power(is_paired, True))
 
 
 def _control_noise(family: ControlFamily) -> _Noise | None:
