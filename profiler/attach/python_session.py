@@ -24,7 +24,7 @@ from profiler.attach.instance import AttachedInstance, attached_instance
 from profiler.attach.plan import AttachPlan, check_attach_plan, variant_of
 from profiler.attach.reading import WindowReader, noted
 from profiler.attach.stop_request import StopRequest
-from profiler.attach.summary import AttachSummary, KeptWindow, window_line
+from profiler.attach.summary import AttachSummary, KeptWindow, kept_window, window_line
 from profiler.attach.window import CpuReading, Edge, WindowTimes, read_cpu, read_cpu_again, window_outcome
 from profiler.errors import CaptureError, FormatError, UsageError
 from profiler.experiment.plan.call_graph_request import CallGraphRequest
@@ -291,19 +291,10 @@ class _Watch:
     def _kept(self, capture: Capture, locator: Locator) -> None:
         """Called when a window is in the store, by the thread that reads them."""
         info = capture.info
-        number, outcome = info.identity.round, info.outcome
-        window = KeptWindow(
-            number,
-            info.identity.instance,
-            outcome,
-            len(capture.samples),
-            capture.quality.lost_samples,
-            self._gaps.pop(number, -1),
-            next(round(metric.value) for metric in outcome.metrics if metric.name == PYSPY_CPU),
-            "py-spy could not read these stacks",
-        )
+        advice = "py-spy could not read these stacks"
+        window = kept_window(capture, self._gaps.pop(info.identity.round, -1), PYSPY_CPU, advice)
         self.windows.append(window)
         self.note(window_line(window))
-        if self.place.plan.phase and not self._is_phase_checked and not outcome.failure:
+        if self.place.plan.phase and not self._is_phase_checked and not info.outcome.failure:
             check_phase(capture, self.place.plan.phase, locator)
             self._is_phase_checked = True

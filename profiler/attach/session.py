@@ -25,7 +25,7 @@ from profiler.attach.instance import AttachedInstance, attached_instance
 from profiler.attach.plan import AttachPlan, check_attach_plan, variant_of
 from profiler.attach.reading import WindowReader, WindowRecording, recording_path
 from profiler.attach.stop_request import StopRequest
-from profiler.attach.summary import AttachSummary, KeptWindow, window_line
+from profiler.attach.summary import AttachSummary, KeptWindow, kept_window, window_line
 from profiler.attach.window import (
     PERF_CPU,
     CpuReading,
@@ -376,20 +376,11 @@ class _Watch:
     def _kept(self, capture: Capture, locator: Locator) -> None:
         """Called when a window is in the store, by the thread that reads them."""
         info = capture.info
-        number, outcome = info.identity.round, info.outcome
-        perf_ns = next(round(metric.value) for metric in outcome.metrics if metric.name == PERF_CPU)
-        window = KeptWindow(
-            number,
-            info.identity.instance,
-            outcome,
-            len(capture.samples),
-            capture.quality.lost_samples,
-            self._gaps.pop(number, -1),
-            perf_ns,
-        )
+        advice = "lower --frequency, or another --call-graph"
+        window = kept_window(capture, self._gaps.pop(info.identity.round, -1), PERF_CPU, advice)
         self.windows.append(window)
         self.note(window_line(window))
-        if self.plan.phase and not self._is_phase_checked and not outcome.failure:
+        if self.plan.phase and not self._is_phase_checked and not info.outcome.failure:
             check_phase(capture, self.plan.phase, locator)
             self._is_phase_checked = True
 

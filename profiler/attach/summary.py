@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from profiler.model.capture import Capture
 from profiler.model.run import RunOutcome
 from reports.quantities import count, counted, scale_for
 
@@ -21,7 +22,15 @@ class KeptWindow:
     lost_samples: int
     gap_ns: int
     perf_ns: int
-    advice: str = "lower --frequency, or another --call-graph"
+    advice: str = ""
+
+
+def kept_window(capture: Capture, gap_ns: int, cpu_metric: str, advice: str) -> KeptWindow:
+    """``cpu_metric``: name of the metric that says what recording took."""
+    info = capture.info
+    used_ns = next(round(metric.value) for metric in info.outcome.metrics if metric.name == cpu_metric)
+    samples, lost = len(capture.samples), capture.quality.lost_samples
+    return KeptWindow(info.identity.round, info.identity.instance, info.outcome, samples, lost, gap_ns, used_ns, advice)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.perf
 
 TOLERANCE = 0.01
 FREQUENCY_HZ = 2999
-MINIMUM_SAMPLES = 10_000  # what is allowed grows with the scatter of the samples that there are
+MINIMUM_SAMPLES = 15_000
 ADVANCE = "^state_processing::state_advance::complete_state_advance$"
 
 # Categories, of the profile and of the timers, that have to be equal as a sum.
@@ -65,7 +65,7 @@ def run(
     rust_build: Callable[[RustVariant], Path],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> RecordedRun:
-    arguments = ("--threads", "1", "--runs", "60")
+    arguments = ("--threads", "1", "--runs", "80")
     settings = dwarf_settings(FREQUENCY_HZ)
     return record(rust_build(request.param), arguments, settings, tmp_path_factory.mktemp("rust-mixed"), parse_timers)
 
