@@ -127,10 +127,14 @@ def attach(settings: PerfSettings, target: AttachTarget, output: Path, guard: Gr
             found.abort()
             continue
         lines = found
-        # One that ends while perf attaches to it makes perf give up, or crash without a word (6.1).
-        if lines and not any("No such process" in line for line in lines):
+        # One that ends while perf attaches to it makes perf give up, or crash, with a warning or without a word (6.1).
+        if lines and not any(map(_is_of_ended_thread, lines)):
             break
     raise CaptureError(_explained(lines, settings, target) if target.is_there() else _ended(target))
+
+
+def _is_of_ended_thread(line: str) -> bool:
+    return "No such process" in line or line.startswith(_THREAD_ENDED)
 
 
 def _has_newcomers(target: AttachTarget, since: int) -> bool:

@@ -77,7 +77,13 @@ def test_limits_are_named(
 
 
 @pytest.mark.parametrize(
-    "last_words", ["echo 'thread/CPU maps: No such process' >&2; exit 1", "kill -SEGV $$"], ids=["complains", "crashes"]
+    "last_words",
+    [
+        "echo 'thread/CPU maps: No such process' >&2; exit 1",
+        "kill -SEGV $$",
+        "echo 'WARNING: Ignored open failure for pid 10390' >&2; kill -SEGV $$",
+    ],
+    ids=["complains", "crashes", "warns-and-crashes"],
 )
 def test_what_may_be_an_ending_child_is_tried_again(
     target: AttachTarget, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, last_words: str
