@@ -1,0 +1,13 @@
+"""Paths of the aggregator's interface for agents, below its address.  ``{job}``, ``{sha256}`` are filled in."""
+
+from __future__ import annotations
+
+API = "/api/v1"
+HELLO = f"{API}/agent/hello"
+CLOCK = f"{API}/agent/clock"
+JOBS = f"{API}/agent/jobs"
+JOB_REPORT = f"{API}/agent/jobs/{{job}}/report"
+UPLOADS = f"{API}/agent/uploads"
+UPLOAD = f"{API}/agent/uploads/{{sha256}}"
+UPLOAD_COMMIT = f"{API}/agent/uploads/{{sha256}}/commit"
+WANTED = f"{API}/agent/wanted"
