@@ -31,6 +31,15 @@ def distinct(values: npt.NDArray[Number]) -> npt.NDArray[Number]:
     return ordered[is_first]
 
 
+def is_among(values: npt.NDArray[Number], ascending: npt.NDArray[Number]) -> BoolColumn:
+    """For each value whether it is one of ``ascending``.  (``np.isin`` imports ``numpy.ma`` too.)"""
+    if not len(ascending):
+        return np.zeros(len(values), np.bool_)
+    place = np.minimum(np.searchsorted(ascending, values), len(ascending) - 1)
+    found: BoolColumn = ascending[place] == values
+    return found
+
+
 def frozen(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """The same column, marked read-only, so that a table cannot change after it was made."""
     column.flags.writeable = False
