@@ -10,8 +10,9 @@ import numpy as np
 
 from profiler.model.arrays import BoolColumn, Int64Column
 from profiler.model.category import OTHER, Places, Rule, RuleMatches, RuleSet
+from profiler.model.function_table import FunctionTable
 from profiler.model.rule_pattern import RulePattern
-from profiler.model.symbols import Function, NameSource
+from profiler.model.symbols import NameSource
 from profiler.rules.loader import NAMES_OF_SUMS, PLACEHOLDER
 from profiler.rules.name_search import NameSearch
 
@@ -64,17 +65,16 @@ class RuleMatcher:
         self._categories_of_file: dict[tuple[int, str, str], str | None] = {}
         self._answers: dict[tuple[str, str, str, str], tuple[tuple[int, int, int], ...]] = {}
 
-    def match(
-        self, functions: Sequence[Function], files: Sequence[str], dso_names: Sequence[str], places: Places
-    ) -> RuleMatches:
+    def match(self, functions: FunctionTable, files: Sequence[str], dso_names: Sequence[str], places: Places) -> RuleMatches:
         """The rules that match each place, in the order in which they are to be tried (see ``RuleMatches``)."""
-        names = [_searched_names(function) for function in functions]
+        names, names_of_function = _searched_names(functions)
         self._look_through(names)
-        question, first = _questions(names, places)
+        names_of_place = names_of_function[places.function]
+        question, first = _questions(names, names_of_place, places)
         answers = [
-            self._matches(names[function], files[file] if file >= 0 else "", dso_names[dso] if dso >= 0 else "")
-            for function, file, dso in zip(
-                places.function[first].tolist(), places.file[first].tolist(), places.dso[first].tolist(), strict=True
+            self._matches(names[row], files[file] if file >= 0 else "", dso_names[dso] if dso >= 0 else "")
+            for row, file, dso in zip(
+                names_of_place[first].tolist(), places.file[first].tolist(), places.dso[first].tolist(), strict=True
             )
         ]
         counts = np.array([len(answer) for answer in answers], np.int32)
@@ -92,7 +92,7 @@ class RuleMatcher:
             groups=tuple(self._groups),
             is_passthrough=np.array(self._is_passthrough, np.bool_),
             under_patterns=tuple(self._under_rows),
-            under_hits=self._under_hits(names),
+            under_hits=self._under_hits(names)[:, names_of_function],
         )
 
     def _look_through(self, names: Sequence[_Names]) -> None:
@@ -174,10 +174,10 @@ class RuleMatcher:
         return hits
 
 
-def _questions(names: Sequence[_Names], places: Places) -> tuple[Int64Column, Int64Column]:
-    """(number of each place's question, one place of each question): thousands of addresses without a name are one question."""
+def _questions(names: Sequence[_Names], names_of_place: Int64Column, places: Places) -> tuple[Int64Column, Int64Column]:
+    """(number of each place's question, one place of each question)."""
     numbers: dict[_Names, int] = {}
-    name = np.array([numbers.setdefault(pair, len(numbers)) for pair in names], np.int64)[places.function]
+    name = np.array([numbers.setdefault(pair, len(numbers)) for pair in names], np.int64)[names_of_place]
     file, dso = places.file.astype(np.int64) + 1, places.dso.astype(np.int64) + 1
     keys = (name * (int(file.max(initial=0)) + 1) + file) * (int(dso.max(initial=0)) + 1) + dso
     _, first, number = np.unique(keys, return_index=True, return_inverse=True)
@@ -188,12 +188,17 @@ def _questions(names: Sequence[_Names], places: Places) -> tuple[Int64Column, In
     return place_of[number], first[rank]
 
 
-def _searched_names(function: Function) -> _Names:
-    """The names that patterns are searched in.  Code without a name has only its DSO's: thousands of addresses in a stripped
-    file are one question."""
-    if function.name_source is NameSource.UNRESOLVED:
-        return function.key.partition("+0x")[0], ""
-    return function.key, function.trait_key
+def _searched_names(functions: FunctionTable) -> tuple[list[_Names], Int64Column]:
+    """(names that patterns are searched in, row of those of each function).  Code without a name has only its DSO's: thousands
+    of addresses in a stripped file are one question."""
+    named = [
+        (function.key, function.trait_key)
+        if function.name_source is not NameSource.UNRESOLVED
+        else (function.key.partition("+0x")[0], "")
+        for function in functions.named
+    ]
+    rows = np.concatenate([np.arange(len(named)), functions.file + np.int64(len(named))])
+    return [*named, *((name, "") for name in functions.file_names)], rows
 
 
 def _category_of(rule: Rule, place: _Place) -> str | None:
