@@ -6,7 +6,7 @@ before the first stack is looked at; the second decodes samples in bounded chunk
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO
 
@@ -77,16 +77,22 @@ class Recording:
         stream = self.stream
         return index_records(stream.source, stream.extent, trailers(self.attributes), is_unfinished=stream.is_unfinished)
 
-    def chunks(self, index: RecordIndex) -> Iterator[Chunk]:
-        """All samples, chunk by chunk; a chunk's arrays are valid as long as they are referenced."""
-        selector = EventSelector(self.attributes, self.name)
+    def windows(self, index: RecordIndex) -> list[slice]:
+        """The samples (rows of ``index.sample_offsets``) that are read together, in the order of the file."""
         offsets = index.sample_offsets
-        start = 0
+        windows, start = [], 0
         while start < len(offsets):
             limit = int(np.searchsorted(offsets, offsets[start] + (WINDOW_BYTES - MAX_RECORD_BYTES)))
             end = min(start + CHUNK_SAMPLES, max(limit, start + 1))
-            yield from self._chunks_between(selector, offsets[start:end], index.end)
+            windows.append(slice(start, end))
             start = end
+        return windows
+
+    def chunks(self, index: RecordIndex, windows: Sequence[slice] | None = None) -> Iterator[Chunk]:
+        """The samples of some windows (without: all), chunk by chunk; its arrays are valid as long as they are referenced."""
+        selector = EventSelector(self.attributes, self.name)
+        for window in self.windows(index) if windows is None else windows:
+            yield from self._chunks_between(selector, index.sample_offsets[window], index.end)
 
     def _chunks_between(self, selector: EventSelector, offsets: Int64Column, data_end: int) -> Iterator[Chunk]:
         first, last = int(offsets[0]), int(offsets[-1])
