@@ -124,5 +124,5 @@ def _shares(windows: Sequence[slice], processes: int) -> list[Sequence[slice]]:
     if len(windows) < FEWEST_WINDOWS:
         return [windows]
     ends = [OWN_SHARE + COPY_SHARE * number for number in range(processes)]
-    bounds = [0, *(len(windows) * end // ends[-1] for end in ends)]
+    bounds = [0, *((2 * len(windows) * end + ends[-1]) // (2 * ends[-1]) for end in ends)]  # rounded
     return [windows[low:high] for low, high in itertools.pairwise(bounds)]
