@@ -28,7 +28,7 @@ from collectors.perf_data.sample_layout import SampleLayout, trailers
 from profiler.model.arrays import BoolColumn, Int16Column, Int64Column, UInt64Column
 
 # As many samples as fit a processor's cache with their callchains.
-CHUNK_SAMPLES = 16384
+CHUNK_SAMPLES = 8192
 MAX_RECORD_BYTES = 65535
 
 
