@@ -16,6 +16,7 @@ Int16Column = npt.NDArray[np.int16]
 Int32Column = npt.NDArray[np.int32]
 Int64Column = npt.NDArray[np.int64]
 UInt8Column = npt.NDArray[np.uint8]
+UInt32Column = npt.NDArray[np.uint32]
 UInt64Column = npt.NDArray[np.uint64]
 FloatColumn = npt.NDArray[np.float64]
 

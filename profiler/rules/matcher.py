@@ -14,7 +14,7 @@ from profiler.model.function_table import FunctionTable
 from profiler.model.rule_pattern import RulePattern
 from profiler.model.symbols import NameSource
 from profiler.rules.loader import NAMES_OF_SUMS, PLACEHOLDER
-from profiler.rules.name_search import NameSearch
+from profiler.rules.name_search import NameSearch, PatternPart
 
 _TAKEN = frozenset({OTHER, *NAMES_OF_SUMS, ""})
 
@@ -48,7 +48,7 @@ class RuleMatcher:
         # looked through and in which their pattern is found.
         self._nameless = tuple(place for place, row in enumerate(order) if self._rules[row].function is None)
         self._known_names: set[str] = set()
-        self._words: dict[str, tuple[str, ...]] = {}
+        self._parts: dict[str, tuple[PatternPart, ...]] = {}
         self._found_in: dict[str, list[int]] = {}
         self._category_rows: dict[str, int] = {}
         self._groups: list[str] = []
@@ -100,7 +100,7 @@ class RuleMatcher:
         distinct = dict.fromkeys(itertools.chain.from_iterable(names))
         new = [name for name in distinct if name and name not in self._known_names]
         self._known_names.update(new)
-        search = NameSearch(new, self._words)
+        search = NameSearch(new, self._parts)
         for place, row in enumerate(self._order):
             function = self._rules[row].function
             for name in search.with_pattern(function) if function is not None else ():
@@ -133,7 +133,8 @@ class RuleMatcher:
         """The rules whose ``function`` and ``dso`` patterns let this place pass, in the order of trial."""
         if place.key not in self._found_in and place.trait_key not in self._found_in:
             return self._nameless_candidates(place.dso)
-        by_name = {*self._found_in.get(place.key, ()), *self._found_in.get(place.trait_key, ())}
+        by_trait = (at for at in self._found_in.get(place.trait_key, ()) if not self._rules[self._order[at]].is_transparent)
+        by_name = {*self._found_in.get(place.key, ()), *by_trait}
         return [self._order[at] for at in sorted(self._passing(place.dso).intersection(by_name.union(self._nameless)))]
 
     def _nameless_candidates(self, dso: str) -> list[int]:
@@ -202,15 +203,12 @@ def _searched_names(functions: FunctionTable) -> tuple[list[_Names], Int64Column
 
 
 def _category_of(rule: Rule, place: _Place) -> str | None:
-    """The category that the rule gives to this place ("" for a transparent rule), or None when it does not match."""
+    """The category that the rule gives to this place ("" for a transparent rule), or None when it does not match.  Its
+    function pattern, if any, is known to match."""
     groups = {"dso": place.dso}
-    if rule.function is not None:
-        found = rule.function.search(place.key)
-        if found is None and place.trait_key and not rule.is_transparent:
-            found = rule.function.search(place.trait_key)
-        if found is None:
-            return None
-        groups |= found.groupdict("")
+    if rule.function is not None and "{" in rule.category:
+        found = rule.function.search(place.key) or rule.function.search(place.trait_key)
+        groups |= found.groupdict("") if found is not None else {}
     for pattern, text in ((rule.file, place.file), (rule.dso, place.dso)):
         if pattern is not None:
             found = pattern.search(text) if text else None
