@@ -18,6 +18,9 @@ from profiler.model.arrays import BoolColumn, Int32Column, Int64Column, UInt64Co
 from profiler.model.interner import Interner, first_rows, mixed
 from profiler.model.stack_table import depth_levels, depths_and_roots
 
+# Room for the nodes of most recordings: what is not used of it costs no memory, and growing means to place all keys again.
+_NODE_BITS = 18
+
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class StackNodes:
@@ -45,7 +48,7 @@ class StackBuilder:
 
     def __init__(self, mix: Callable[[UInt64Column], UInt64Column] = mixed) -> None:
         self._mix = mix
-        self._nodes = Interner()
+        self._nodes = Interner(bits=_NODE_BITS)
         # Random factors of a frame code and of a depth; a node's hash is the sum of their products.
         self._code_factor = np.zeros(0, np.uint64)
         self._depth_factor = np.zeros(0, np.uint64)
