@@ -14,7 +14,7 @@ import numpy as np
 
 from collectors.perf_data import spec
 from collectors.perf_data.attributes import EventAttributes
-from collectors.perf_data.byte_source import WINDOW_BYTES, words_of
+from collectors.perf_data.byte_source import words_of
 from collectors.perf_data.event_selector import EventSelector
 from collectors.perf_data.expansion import Progress, silent
 from collectors.perf_data.features import Features
@@ -27,8 +27,10 @@ from collectors.perf_data.sample_fields import SampleFields, decode_samples
 from collectors.perf_data.sample_layout import SampleLayout, trailers
 from profiler.model.arrays import BoolColumn, Int16Column, Int64Column, UInt64Column
 
-# As many samples as fit a processor's cache with their callchains.
+# As many samples as fit a processor's cache with their callchains; of those with stack dumps fewer, since every process that
+# reads has such a part of the file mapped.
 CHUNK_SAMPLES = 8192
+CHUNK_BYTES = 32 << 20
 MAX_RECORD_BYTES = 65535
 
 
@@ -82,7 +84,7 @@ class Recording:
         offsets = index.sample_offsets
         windows, start = [], 0
         while start < len(offsets):
-            limit = int(np.searchsorted(offsets, offsets[start] + (WINDOW_BYTES - MAX_RECORD_BYTES)))
+            limit = int(np.searchsorted(offsets, offsets[start] + (CHUNK_BYTES - MAX_RECORD_BYTES)))
             end = min(start + CHUNK_SAMPLES, max(limit, start + 1))
             windows.append(slice(start, end))
             start = end
