@@ -30,6 +30,7 @@ class _Place(NamedTuple):
 
 # (key, trait key) of a function
 _Names = tuple[str, str]
+_NO_NAMES = "", ""
 
 
 class RuleMatcher:
@@ -60,7 +61,7 @@ class RuleMatcher:
                 self._under_rows[rule.under.text] = len(self._under_rows)
                 self._under_patterns.append(rule.under)
         self._under_found: list[set[str]] = [set() for _ in self._under_patterns]
-        self._nameless_of_dso: dict[str, list[int]] = {}
+        self._nameless_of_file: dict[tuple[str, str], list[int]] = {}
         self._places_of_dso: dict[str, frozenset[int]] = {}
         self._categories_of_file: dict[tuple[int, str, str], str | None] = {}
         self._answers: dict[tuple[str, str, str, str], tuple[tuple[int, int, int], ...]] = {}
@@ -110,7 +111,9 @@ class RuleMatcher:
 
     def _matches(self, names: _Names, file: str, dso: str) -> tuple[tuple[int, int, int], ...]:
         """(rule, category, under pattern) of every rule that can take the place."""
-        key = (*names, file, dso)
+        # Names in which no pattern is found are alike, and most are.
+        known_names = names if any(name in self._found_in for name in names) else _NO_NAMES
+        key = (*known_names, file, dso)
         answer = self._answers.get(key)
         if answer is None:
             answer = self._answers[key] = tuple(self._try_rules(_Place(*key)))
@@ -130,18 +133,20 @@ class RuleMatcher:
         return found
 
     def _candidates(self, place: _Place) -> list[int]:
-        """The rules whose ``function`` and ``dso`` patterns let this place pass, in the order of trial."""
-        if place.key not in self._found_in and place.trait_key not in self._found_in:
-            return self._nameless_candidates(place.dso)
+        """The rules whose ``function`` and ``dso`` patterns let this place pass, and of those without a ``function`` pattern
+        the ones that match, in the order of trial."""
         by_trait = (at for at in self._found_in.get(place.trait_key, ()) if not self._rules[self._order[at]].is_transparent)
         by_name = {*self._found_in.get(place.key, ()), *by_trait}
-        return [self._order[at] for at in sorted(self._passing(place.dso).intersection(by_name.union(self._nameless)))]
+        named = self._passing(place.dso).intersection(by_name)
+        return [self._order[at] for at in sorted([*named, *self._nameless_matches(place)])]
 
-    def _nameless_candidates(self, dso: str) -> list[int]:
-        known = self._nameless_of_dso.get(dso)
+    def _nameless_matches(self, place: _Place) -> list[int]:
+        key = place.file, place.dso
+        known = self._nameless_of_file.get(key)
         if known is None:
-            passing = self._passing(dso)
-            known = self._nameless_of_dso[dso] = [self._order[at] for at in self._nameless if at in passing]
+            passing = [at for at in self._nameless if at in self._passing(place.dso)]
+            matching = [at for at in passing if self._category_of_file(self._order[at], place) is not None]
+            known = self._nameless_of_file[key] = matching
         return known
 
     def _passing(self, dso: str) -> frozenset[int]:
