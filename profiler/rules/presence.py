@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from profiler.model.rule_pattern import RulePattern
+
 _WORD = re.compile(r"(?:[\w :/,<>&=~-]|\\[.$^*+?(){}\[\]|])+", re.ASCII)
 _ESCAPE = re.compile(r"\\(.)")
 # What refers to other parts of the pattern or changes how they are read: such patterns stay whole.
@@ -20,14 +22,14 @@ def presence_test(pattern: str) -> Callable[[str], bool]:
     """A function that says for a text what ``bool(re.search(pattern, text))`` says."""
     parts = branches(pattern)
     if len(parts) < 2:
-        search = re.compile(pattern).search
+        search = RulePattern((pattern,)).search
         return lambda text: search(text) is not None
     words = tuple(_ESCAPE.sub(r"\1", part) for part in parts if _WORD.fullmatch(part))
     starts = tuple(_ESCAPE.sub(r"\1", part[1:]) for part in parts if part[:1] == "^" and _WORD.fullmatch(part[1:]))
     anchored = [part[1:] for part in parts if part[:1] == "^" and not _WORD.fullmatch(part[1:])]
     others = [part for part in parts if part[:1] != "^" and not _WORD.fullmatch(part)]
-    matches = re.compile("|".join(anchored)).match if anchored else _never
-    finds = re.compile("|".join(others)).search if others else _never
+    matches = RulePattern(("|".join(anchored),)).compiled.match if anchored else _never
+    finds = RulePattern(("|".join(others),)).compiled.search if others else _never
 
     def is_present(text: str) -> bool:
         if text.startswith(starts) or matches(text) is not None:
