@@ -14,7 +14,7 @@ from profiler.model.function_table import FunctionTable
 from profiler.model.rule_pattern import RulePattern
 from profiler.model.symbols import NameSource
 from profiler.rules.loader import NAMES_OF_SUMS, PLACEHOLDER
-from profiler.rules.name_search import NameSearch, PatternPart
+from profiler.rules.name_search import NameSearch
 
 _TAKEN = frozenset({OTHER, *NAMES_OF_SUMS, ""})
 
@@ -49,7 +49,6 @@ class RuleMatcher:
         # looked through and in which their pattern is found.
         self._nameless = tuple(place for place, row in enumerate(order) if self._rules[row].function is None)
         self._known_names: set[str] = set()
-        self._parts: dict[str, tuple[PatternPart, ...]] = {}
         self._found_in: dict[str, list[int]] = {}
         self._category_rows: dict[str, int] = {}
         self._groups: list[str] = []
@@ -101,7 +100,7 @@ class RuleMatcher:
         distinct = dict.fromkeys(itertools.chain.from_iterable(names))
         new = [name for name in distinct if name and name not in self._known_names]
         self._known_names.update(new)
-        search = NameSearch(new, self._parts)
+        search = NameSearch(new)
         for place, row in enumerate(self._order):
             function = self._rules[row].function
             for name in search.with_pattern(function) if function is not None else ():

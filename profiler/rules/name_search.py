@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -33,12 +34,21 @@ class PatternPart(NamedTuple):
     words: tuple[str, ...]
 
 
-class NameSearch:
-    """``names``: distinct.  ``parts``: what patterns consist of, by the pattern's text; more are added."""
+@cache
+def _whole(pattern: str) -> PatternPart:
+    return PatternPart(pattern, necessary_words([pattern]))
 
-    def __init__(self, names: Sequence[str], parts: dict[str, tuple[PatternPart, ...]]) -> None:
+
+@cache
+def _parts(pattern: str) -> tuple[PatternPart, ...]:
+    return tuple(_whole(branch) for branch in branches(pattern))
+
+
+class NameSearch:
+    """``names``: distinct."""
+
+    def __init__(self, names: Sequence[str]) -> None:
         self._names = names
-        self._parts = parts
         texts = [name.encode("utf-8", "surrogatepass") for name in names]
         # No word of a pattern holds a line break, so none reaches from one name into the next.
         self._index = _PlaceIndex(b"\n".join(texts))
@@ -47,12 +57,11 @@ class NameSearch:
 
     def with_pattern(self, pattern: RulePattern) -> list[str]:
         """The names in which the pattern is found."""
-        if pattern.text not in self._parts:
-            self._parts[pattern.text] = tuple(PatternPart(text, necessary_words([text])) for text in branches(pattern.text))
-        self._look_for([word for part in self._parts[pattern.text] for word in part.words])
         is_found = np.zeros(len(self._names), np.bool_)
         anywhere = []
-        for part in self._parts[pattern.text]:
+        rows = self._rows_with_one_of(_whole(pattern.text).words)
+        is_ruled_out = rows is not None and not len(rows)
+        for part in () if is_ruled_out else _parts(pattern.text):
             rows = self._rows_with_one_of(part.words)
             if rows is None:
                 anywhere.append(part.text)
@@ -74,6 +83,7 @@ class NameSearch:
         """Rows of the names that hold one of the words; ``None`` without words, or where one is nearly everywhere."""
         if not words:
             return None
+        self._look_for(words)
         found = []
         for word in words:
             rows = self._rows_of_word[word]
