@@ -30,8 +30,6 @@ from symbolize.unwind.stored_rules import StoredRules
 
 # More gain little: this process has to put their answers together.
 MOST_PROCESSES = 4
-# How many windows this process reads while each of the copies reads so many: it has more to do afterwards.
-OWN_SHARE, COPY_SHARE = 17, 20
 # With fewer windows the copies take longer than what they save.
 FEWEST_WINDOWS = 4
 
@@ -120,9 +118,8 @@ def _processes(recording: Recording) -> int:
 
 
 def _shares(windows: Sequence[slice], processes: int) -> list[Sequence[slice]]:
-    """The windows of each process, this one first: a little less than the copies."""
+    """The windows of each process, this one first: equally many."""
     if len(windows) < FEWEST_WINDOWS:
         return [windows]
-    ends = [OWN_SHARE + COPY_SHARE * number for number in range(processes)]
-    bounds = [0, *((2 * len(windows) * end + ends[-1]) // (2 * ends[-1]) for end in ends)]  # rounded
+    bounds = [len(windows) * number // processes for number in range(processes + 1)]
     return [windows[low:high] for low, high in itertools.pairwise(bounds)]
