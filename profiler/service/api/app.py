@@ -8,12 +8,13 @@ from profiler.service.access.authentication import Authentication
 from profiler.service.aggregator import Aggregator
 from profiler.service.api.problems import add_problem_answers
 from profiler.service.api.settings import ServiceSettings
+from profiler.service.ingest.routes import upload_routes
 
 
 def make_app(aggregator: Aggregator, settings: ServiceSettings) -> FastAPI:
     app = FastAPI(title="slotscope aggregator", docs_url=None, redoc_url=None)
     add_problem_answers(app)
-    # app.include_router(upload_routes(aggregator))
+    app.include_router(upload_routes(aggregator))
     # app.include_router(experiment_routes(aggregator))
     # app.include_router(page_routes(aggregator))
     app.add_middleware(Authentication, aggregator=aggregator)
