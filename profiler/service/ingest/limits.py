@@ -12,8 +12,8 @@ _MIB, _GIB, _DAY_NS = 1 << 20, 1 << 30, 86_400 * 10**9
 @dataclass(frozen=True, slots=True)
 class IngestLimits:
     """``capture_bytes``, ``debug_file_bytes``: the largest upload of each kind, as it is sent.  ``capture``: when it is
-    decoded.  ``elf_bytes``: the largest ELF file, decompressed, its own compressed sections included; ``elf_ratio``: by how much it may
-    have been compressed.
+    decoded.  ``elf_bytes``: the largest ELF file, decompressed, its own compressed sections included; ``elf_ratio``: by how
+    much it may have been compressed.
 
     ``agent_bytes``, ``agent_uploads``, ``total_bytes``: of unfinished uploads of one agent, and of all.  ``free_bytes``: what
     is left free of the disk.  ``unfinished_ns``: an unfinished upload that nothing was added to for so long is removed;

@@ -1,7 +1,7 @@
 """Uploads over HTTP.
 
 An agent offers what it has, sends it in chunks from where the answer says, and commits.  What it does with an error: 413 and
-422 never will be accepted; 404 and 409 begin again with the offer; 429, 503 and 507 are tried again later.
+422 never will be accepted; 409 begins again with the offer; 429, 503 and 507 are tried again later.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from profiler.protocol.upload import LARGEST_CHUNK_BYTES, CommitResult, UploadOf
 from profiler.service.access.authorization import AgentName
 from profiler.service.aggregator import Aggregator
 from profiler.service.api.json_bodies import answer, read_as
-from profiler.service.api.problems import Problem
+from profiler.service.api.problems import Problem, described
 from profiler.service.ingest.commitment import commit_upload
 from profiler.service.ingest.reception import offer_upload, receive_chunk, upload_state
 from profiler.service.ingest.upload_error import UploadError, UploadProblem
@@ -33,7 +33,7 @@ Offset: TypeAlias = Annotated[int, Query(ge=0, description="where in the upload 
 _STATUS = {
     UploadProblem.NOT_ACCEPTED: 422,
     UploadProblem.TOO_LARGE: 413,
-    UploadProblem.UNKNOWN: 404,
+    UploadProblem.UNKNOWN: 409,
     UploadProblem.CONFLICT: 409,
     UploadProblem.QUOTA: 429,
     UploadProblem.BUSY: 503,
@@ -42,7 +42,8 @@ _LATER = {"Retry-After": "5"}
 _LATER_STATUS = frozenset({429, 503, 507})
 # Bodies in memory, threads that write, and captures that are decoded at the same time.
 _CHUNKS_PER_AGENT, _WRITERS, _DECODERS = 2, 8, 2
-_CHUNK_S = 120.0
+_NO_ROOM = {507: "No room for it now"}
+_OTHER = {409: "The upload stands otherwise: begin again with the offer"}
 _OCTETS = {"required": True, "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}}
 
 
@@ -50,25 +51,35 @@ def upload_routes(aggregator: Aggregator) -> APIRouter:
     router, ingest = APIRouter(tags=["uploads"]), aggregator.ingest
     writers, decoders, chunks = _Workers(_WRITERS), _Workers(_DECODERS), _ChunkBodies()
 
-    @router.post(UPLOADS, response_model=UploadState)
+    @router.post(UPLOADS, response_model=UploadState, responses=described(_NO_ROOM))
     async def offer(agent: AgentName, body: OfferBody) -> Response:
+        """An upload begins, or is taken up again: the answer says from where."""
         return answer(await writers.do(lambda: offer_upload(ingest, agent, body)))
 
-    @router.get(UPLOAD, response_model=UploadState)
+    @router.get(UPLOAD, response_model=UploadState, responses=described(_OTHER))
     async def state(agent: AgentName, sha256: str) -> Response:
+        """How much of an upload is here."""
         return answer(await writers.do(lambda: upload_state(ingest, agent, sha256)))
 
-    @router.put(UPLOAD, response_model=UploadState, openapi_extra={"requestBody": _OCTETS})
+    @router.put(
+        UPLOAD,
+        response_model=UploadState,
+        responses=described(_OTHER | _NO_ROOM),
+        openapi_extra={"requestBody": _OCTETS},
+    )
     async def chunk(agent: AgentName, sha256: str, offset: Offset, request: Request) -> Response:
+        """Bytes of an upload, behind those that are here.  What the answer counts is durable."""
         data = await chunks.read(agent, request)
         return answer(await writers.do(lambda: receive_chunk(ingest, agent, sha256, offset, data)))
 
-    @router.post(UPLOAD_COMMIT, response_model=CommitResult)
+    @router.post(UPLOAD_COMMIT, response_model=CommitResult, responses=described(_OTHER | _NO_ROOM))
     async def commit(agent: AgentName, sha256: str) -> Response:
+        """The whole content is checked, and accepted or refused for good.  May be repeated."""
         return answer(await decoders.do(lambda: commit_upload(ingest, agent, sha256)))
 
     @router.get(WANTED, response_model=WantedFiles)
     async def wanted(agent: AgentName) -> Response:
+        """Build IDs of files in the agent's captures whose functions have no names here."""
         return answer(await writers.do(lambda: wanted_files(ingest, agent)))
 
     return router
@@ -93,7 +104,7 @@ class _Workers:
 
 
 class _ChunkBodies:
-    """Reads the bodies of chunks: a few at once of each agent, none longer than a chunk, none for ever."""
+    """Reads the bodies of chunks, which lie in memory: a few at once of each agent.  Their size and time are limited around."""
 
     def __init__(self) -> None:
         self._reading: Counter[str] = Counter()
@@ -103,20 +114,8 @@ class _ChunkBodies:
             raise Problem(429, "Too many chunks at once", f"at most {_CHUNKS_PER_AGENT} of one agent", _LATER)
         self._reading[agent] += 1
         try:
-            with anyio.fail_after(_CHUNK_S):
-                return await _body(request)
-        except TimeoutError:
-            raise Problem(408, "Too slow", f"a chunk takes at most {_CHUNK_S:.0f} s; send smaller ones") from None
+            return await request.body()
         finally:
             self._reading[agent] -= 1
             if not self._reading[agent]:
                 del self._reading[agent]
-
-
-async def _body(request: Request) -> bytes:
-    data = bytearray()
-    async for part in request.stream():
-        data += part
-        if len(data) > LARGEST_CHUNK_BYTES:
-            raise Problem(413, "Too large", f"a chunk holds at most {LARGEST_CHUNK_BYTES} bytes")
-    return bytes(data)
