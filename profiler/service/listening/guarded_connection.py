@@ -14,8 +14,10 @@ from __future__ import annotations
 
 import asyncio
 
+import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from profiler.service.api.problems import MEDIA_TYPE, Problem, problem_answer
 from profiler.service.api.settings import Limits
 
 
@@ -52,6 +54,17 @@ class _GuardedConnection(H11Protocol):
         super().on_response_complete()  # may begin with a request that was sent ahead
         if not self.is_idle:
             _cancel(self._head_timer)
+
+    def send_400_response(self, msg: str) -> None:
+        """What is not HTTP is answered like every other error, unless it comes behind an answer."""
+        if self.conn.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
+            self.transport.abort()
+            return
+        body = bytes(problem_answer(Problem(400, "Malformed request", msg)).body)
+        headers = [("Content-Type", MEDIA_TYPE), ("Content-Length", str(len(body))), ("Connection", "close")]
+        for event in (h11.Response(status_code=400, headers=headers), h11.Data(data=body), h11.EndOfMessage()):
+            self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
 
     def pause_writing(self) -> None:
         super().pause_writing()
