@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -45,7 +46,8 @@ def ended_sessions(sessions: Sequence[StoredSession], rule: RetentionRule, now_s
         return ()
     candidates = sessions[: max(0, len(sessions) - (rule.keep_sessions or 0))]
     ended = [session for session in candidates if session.state is not SessionState.RECORDING]
-    return tuple(session.name for session in ended if now_s - _ended_s(session) > (rule.older_than_s or 0.0))
+    ended_before_s = math.inf if rule.older_than_s is None else now_s - rule.older_than_s
+    return tuple(session.name for session in ended if _ended_s(session) < ended_before_s)
 
 
 def _ended_s(session: StoredSession) -> float:
