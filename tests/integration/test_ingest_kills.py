@@ -15,7 +15,9 @@ import pytest
 
 from profiler.service.aggregator import open_aggregator
 from profiler.service.ingest.ingest import Ingest
+from profiler.service.ingest.retention import find_all, remove_all
 from profiler.service.ingest.upload_records import UploadPhase
+from profiler.store.prune import RetentionRule
 from profiler.store.scratch import STRAY_AGE_S
 from profiler.store.store import open_store
 from support.uploading import AGENT, JOB, capture_bytes, offer_of, open_bench, send, upload
@@ -117,8 +119,12 @@ def test_killed_aggregators_lose_and_double_nothing(tmp_path: Path, whole: Whole
     assert sorted(run.origin for run in runs) == sorted(offer_of(data).sha256 for data in contents)
     assert sorted(run.summary.position for run in runs) == [3 * 4 + position for position in range(CAPTURES)]
     assert [len(ingest.store.load(run).samples) for run in runs] == [1200] * CAPTURES
-    assert ingest.files.names() == ()
     assert list((tmp_path / "tmp").iterdir()) == []
+    left = find_all(ingest, RetentionRule())
+    assert set(ingest.files.names()) == set(left.ingest.files)
+    assert len(left.ingest.files) <= 3  # one for every kill between the record's end and the file's
+    remove_all(ingest, RetentionRule())
+    assert ingest.files.names() == ()
     check_strays(ingest)
 
 
