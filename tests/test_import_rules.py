@@ -43,6 +43,7 @@ LAYERS = {
     "collectors.perf_record": 2,
     "collectors.gate": 2,
     "collectors.launcher": 2,
+    "collectors.start_moment": 2,
     "collectors.metrics": 2,
     "collectors.recording_file": 2,
     "collectors.jit_maps": 2,

@@ -39,7 +39,7 @@ class ConfiguredWorkload:
     directory: str = ""
 
     def binary(self, variant: str) -> str:
-        """"" when there is no such variant."""
+        """ "" when there is no such variant."""
         return next((known.binary for known in self.variants if known.name == variant), "")
 
 

@@ -52,12 +52,12 @@ def read_agent_file(path: Path) -> AgentConfig:
     source = TomlSource(path, toml_positions(text))
     for name in document:
         if name not in (*_SETTINGS, *_TABLES):
-            source.fail(f"unknown key {name!r}{nearest_key(name, (*_SETTINGS, *_TABLES))}", name if _is_table(document, name) else "", key=name)
+            source.fail(
+                f"unknown key {name!r}{nearest_key(name, (*_SETTINGS, *_TABLES))}",
+                name if _is_table(document, name) else "",
+                key=name,
+            )
     return _config(source, document)
-
-
-def _is_table(document: dict[str, object], name: str) -> bool:
-    return isinstance(document[name], dict | list)
 
 
 def _config(source: TomlSource, document: dict[str, object]) -> AgentConfig:

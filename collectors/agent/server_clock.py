@@ -33,8 +33,8 @@ def measure_clock(
     monotonic_ns: Callable[[], int] = time.monotonic_ns,
     wall_ns: Callable[[], int] = time.time_ns,
 ) -> ServerClock:
-    """``exchange``: asks the aggregator for its time, ns.  Of several exchanges the quickest counts: the answer was given within
-    its round trip, so half of that is the error."""
+    """``exchange``: asks the aggregator for its time, ns.  Of several exchanges the quickest counts: the answer was given
+    within its round trip, so half of that is the error."""
     best: ServerClock | None = None
     for _ in range(exchanges):
         wall, before = wall_ns(), monotonic_ns()

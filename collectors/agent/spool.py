@@ -1,10 +1,10 @@
 """The agent's own place on disk: captures are durable here before anybody else has them, and leave when the aggregator does.
 
-    <spool>/lock                held by the agent, and by what it started until that has ended
-    <spool>/agent.sqlite        jobs and what has become of their captures
-    <spool>/store/              a store as any other; a session per job
-    <spool>/debug/              debug files on their way
-    <spool>/refused/            captures that the aggregator will not have, the oldest go first
+<spool>/lock                held by the agent, and by what it started until that has ended
+<spool>/agent.sqlite        jobs and what has become of their captures
+<spool>/store/              a store as any other; a session per job
+<spool>/debug/              debug files on their way
+<spool>/refused/            captures that the aggregator will not have, the oldest go first
 """
 
 from __future__ import annotations
@@ -59,7 +59,8 @@ class Spool:
         except OSError as error:
             return f"{self.directory}: {error.strerror}"
         if free < RESERVE_BYTES:
-            return f"{self.directory}: {free >> 20} MiB free on the disk, and {RESERVE_BYTES >> 20} are kept for what is being recorded"
+            kept = f"{RESERVE_BYTES >> 20} are kept for what is being recorded"
+            return f"{self.directory}: {free >> 20} MiB free on the disk, and {kept}"
         return ""
 
     def state(self) -> SpoolState:

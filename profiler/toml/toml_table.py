@@ -18,16 +18,6 @@ _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|min|h)")
 _SECONDS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B")
 _POWERS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
-    "B": 1,
-    "KB": 10**3,
-    "MB": 10**6,
-    "GB": 10**9,
-    "TB": 10**12,
-    "KiB": 1 << 10,
-    "MiB": 1 << 20,
-    "GiB": 1 << 30,
-    "TiB": 1 << 40,
-}
 _ADDRESS = re.compile(r"https?://[^/\s]+(/\S*)?")
 
 
