@@ -52,11 +52,8 @@ def read_agent_file(path: Path) -> AgentConfig:
     source = TomlSource(path, toml_positions(text))
     for name in document:
         if name not in (*_SETTINGS, *_TABLES):
-            source.fail(
-                f"unknown key {name!r}{nearest_key(name, (*_SETTINGS, *_TABLES))}",
-                name if _is_table(document, name) else "",
-                key=name,
-            )
+            hint = nearest_key(name, (*_SETTINGS, *_TABLES))
+            source.fail(f"unknown key {name!r}{hint}", name if isinstance(document[name], dict | list) else "", key=name)
     return _config(source, document)
 
 

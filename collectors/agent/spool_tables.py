@@ -84,11 +84,13 @@ class SpoolTables:
                 (MOST_OLD_JOBS,),
             )
 
-    def jobs(self) -> tuple[TakenJob, ...]:
-        """In the order in which they were taken."""
+    def jobs(self, job: str = "") -> tuple[TakenJob, ...]:
+        """In the order in which they were taken; with an ID that one, if it was."""
         with self._file.reading() as connection:
-            rows = connection.execute("SELECT id, report, is_delivered FROM jobs ORDER BY number").fetchall()
-            return tuple(TakenJob(job, from_json(JobReport, json.loads(text)), bool(told)) for job, text, told in rows)
+            rows = connection.execute(
+                "SELECT id, report, is_delivered FROM jobs WHERE ?1 IN ('', id) ORDER BY number", (job,)
+            ).fetchall()
+            return tuple(TakenJob(name, from_json(JobReport, json.loads(text)), bool(told)) for name, text, told in rows)
 
     def add_capture(self, capture: SpooledCapture, objects: Sequence[tuple[str, str]]) -> None:
         """``objects``: (build ID in hex, path) of what was mapped in it."""
@@ -105,7 +107,7 @@ class SpoolTables:
         """In the order in which they were found."""
         with self._file.reading() as connection:
             rows = connection.execute("SELECT blob, job, sha256, size_bytes, state FROM captures ORDER BY rowid").fetchall()
-            return tuple(SpooledCapture(*row[:4], CaptureState(row[4])) for row in rows)
+            return tuple(SpooledCapture(blob, job, sha, size, CaptureState(state)) for blob, job, sha, size, state in rows)
 
     def forget_captures(self, job: str) -> None:
         """Of a job whose captures are all dealt with and whose final report was delivered."""
