@@ -108,6 +108,13 @@ SIBLINGS = {
         "profiler.analysis.quality",
         "profiler.analysis.statistics",
     },
+    "collectors.agent": {
+        "profiler.attach",
+        "profiler.experiment",
+        "profiler.experiment.plan",
+        "profiler.experiment.run",
+        "profiler.experiment.targets",
+    },
     "collectors.ingest": {"collectors.perf_data", "symbolize.unwind", "symbolize.elf"},
     "collectors.importers": {"collectors.ingest", "collectors.perf_data", "symbolize.demangle", "symbolize.unwind"},
     "symbolize.unwind": {"symbolize.elf"},

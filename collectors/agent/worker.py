@@ -17,8 +17,8 @@ class Worker(threading.Thread):
     """Ends with its process, or with an error of the program's own: then ``is_alive`` is false."""
 
     def __init__(self, name: str, step: Callable[[], float], troubles: TroubleLog) -> None:
-        """``step``: does it once; seconds until it is to be done again.  ``ServerTrouble``, ``StoreError`` and ``OSError`` let it
-        be tried again."""
+        """``step``: does it once; seconds until it is to be done again.  After ``ServerTrouble``, ``StoreError`` and
+        ``OSError`` it is tried again."""
         super().__init__(name=name, daemon=True)
         self._step = step
         self._troubles = troubles

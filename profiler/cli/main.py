@@ -43,6 +43,7 @@ COMMANDS = (
     "show",
     "rm",
     "import",
+    "agent",
     "doctor",
     "demo",
 )
