@@ -49,7 +49,7 @@ class AgentTools:
 
 
 def run_agent(config: AgentConfig, tools: AgentTools, stop: StopRequest) -> None:
-    """Until the end is asked for; jobs are ended then, and the spool stays.  ``UsageError``, ``StoreError``: it cannot start."""
+    """Until the end is asked for; jobs are ended then, the spool stays.  ``UsageError``, ``StoreError``: it cannot start."""
     with contextlib.ExitStack() as stack:
         connection = ServerConnection(ServerAddress(config.server, config.token, config.ca))
         stack.callback(connection.close)

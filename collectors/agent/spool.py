@@ -130,9 +130,7 @@ class Spool:
                 self.store.remove_session(session.name)
 
     def _remove(self, capture: SpooledCapture) -> None:
-        session = capture.blob.partition("/")[0]
-        keys = tuple(run.key for run in self.store.runs(session) if run.blob == capture.blob)
-        self.store.catalog.remove_runs(keys)  # the session stays: its job may go on
+        """Its row in the catalog stays until the session goes: without it a later capture would get the same name."""
         self.store.blobs.remove(capture.blob)
 
 

@@ -36,9 +36,9 @@ Answer = Callable[[Asked, BaseHTTPRequestHandler], bool]
 
 @dataclass(slots=True)
 class FakeAggregator:
-    """``orders``, ``cancelled``: what it asks for.  ``reports``: by job, in the order in which they came.  ``received``: content
-    of uploads; ``commits``: SHA-256 of every commit, repeated ones too.  ``answer``: looks at every request first; True = it has
-    answered.  ``clock_ns``: its clock.  ``refuse``: what commits are refused with."""
+    """``orders``, ``cancelled``: what it asks for.  ``reports``: by job, in the order in which they came.  ``received``:
+    content of uploads; ``commits``: SHA-256 of every commit, repeated ones too.  ``answer``: looks at every request first;
+    True = it has answered.  ``clock_ns``: its clock.  ``refuse``: what commits are refused with."""
 
     orders: list[JobOrder] = field(default_factory=list)
     cancelled: list[str] = field(default_factory=list)
