@@ -173,7 +173,7 @@ def _daemon(config: AgentConfig, tools: AgentTools, parts: _Parts) -> _Daemon:
     connection, spool, wake = parts.connection, parts.spool, parts.wake
     delivery = ReportDelivery(connection, spool.tables, tools.log)
     poll = JobPoll(config, spool, connection, tools.version, tools.fitness, troubles, wake.wake)
-    uploads = _Uploads(UploadQueue(spool, connection, tools.log), WantedDebugFiles(spool, connection, tools.log))
+    uploads = _Uploads(UploadQueue(spool, connection, tools.log), WantedDebugFiles(spool, connection, tools.log), poll)
     reporter = Worker("reports", delivery.deliver, troubles)
     uploader = Worker("uploads", uploads.step, troubles)
     delivery.arrived = wake.wake
@@ -190,13 +190,17 @@ def _daemon(config: AgentConfig, tools: AgentTools, parts: _Parts) -> _Daemon:
 
 @dataclass(slots=True)
 class _Uploads:
-    """Captures first; then files that the server wants, if it knows how to want some."""
+    """Captures first; then files that the server wants, if it knows how to want some.  Nothing is sent, and so nothing refused,
+    before the server has taken the agent's hello: it may be another server, or the token one of another kind."""
 
     queue: UploadQueue
     wanted: WantedDebugFiles
+    poll: JobPoll
     _wanted_at_s: float = field(default=0.0)
 
     def step(self) -> float:
+        if not self.poll.is_welcome:
+            return TICK_S
         dealt_with = self.queue.send_waiting()
         self.queue.spool.clean()
         if dealt_with or time.monotonic() >= self._wanted_at_s:

@@ -36,7 +36,7 @@ class PolledJobs:
 @dataclass(slots=True)
 class JobPoll:
     """``step`` is for one thread.  ``known``: jobs that the agent needs not be told of again; ``is_busy``: some are under way.
-    ``fitness``: looks at the host, which takes seconds."""
+    ``is_welcome``: the server has taken a hello.  ``fitness``: looks at the host, which takes seconds."""
 
     config: AgentConfig
     spool: Spool
@@ -48,6 +48,7 @@ class JobPoll:
     inbox: queue.SimpleQueue[PolledJobs] = field(default_factory=queue.SimpleQueue)
     known: tuple[str, ...] = ()
     is_busy: bool = False
+    is_welcome: bool = False
     clock: ServerClock | None = None
     _hello_at_s: float = 0.0
     _checks: tuple[FitnessCheck, ...] = ()
@@ -79,6 +80,7 @@ class JobPoll:
                 f"the server speaks version {welcome.protocol} of the agents' protocol, this agent {PROTOCOL_VERSION}: "
                 "install the same slotscope on both"
             )
+        self.is_welcome = True
         self._hello_at_s = time.monotonic() + min(max(welcome.hello_s, _HELLO_S[0]), _HELLO_S[1])
 
     def _hello(self, clock: ServerClock) -> AgentHello:

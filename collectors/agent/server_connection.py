@@ -33,8 +33,8 @@ LONGEST_DETAIL = 300
 CONNECT_TIMEOUT_S = 10.0
 ANSWER_TIMEOUT_S = 30.0
 LONGEST_RETRY_AFTER_S = 300.0
-# Content that will not be wanted later either: gone, too large, or not what it has to be.
-_FINAL = frozenset({404, 410, 413, 422})
+# Content that will not be wanted later either: another agent's, gone, too large, or not what it has to be.
+_FINAL = frozenset({403, 404, 410, 413, 422})
 _PROBLEM = "application/problem+json"
 
 
@@ -123,7 +123,7 @@ class ServerConnection:
             raise ServerTrouble(f"{self._url} answered {status}: the agent follows no redirects; check server in its file")
         detail = _problem_detail(answer, deadline)
         shown = f"{self._url} answered {status}{': ' + detail if detail else ''}"
-        if status in (401, 403):
+        if status == 401 or (status == 403 and not answer.request.url.path.startswith(addresses.UPLOADS)):
             raise TokenRefused(f"{shown}: the token is not accepted; put a valid one into the token file and restart the agent")
         if status >= 500 or status in (408, 425, 429):
             raise ServerTrouble(shown, _retry_after_s(answer))
