@@ -176,8 +176,10 @@ def test_refused_captures_do_not_fill_the_disk(fake: FakeAggregator, tmp_path: P
 
 
 @pytest.mark.parametrize(("sha_prefix", "received"), [("", -1), ("", 999_999_999), ("00", 0)])
-def test_a_state_that_makes_no_sense_is_trouble(fake: FakeAggregator, spool: Spool, queue: UploadQueue, body: bytes) -> None:
-    data = add(spool, begin(spool, "job1"))
+def test_a_state_that_makes_no_sense_is_trouble(
+    fake: FakeAggregator, spool: Spool, queue: UploadQueue, sha_prefix: str, received: int
+) -> None:
+    state = UploadState(sha_prefix + sha(add(spool, begin(spool, "job1"))), received)
 
     def answer(_: Asked, handler: BaseHTTPRequestHandler) -> bool:
         text = json.dumps(to_json(state)).encode()
