@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
@@ -188,6 +189,16 @@ class _Server(ThreadingHTTPServer):
     def handle_error(self, *_: object) -> None:
         """Agents are killed in the middle of requests."""
 
+    def get_request(self) -> tuple[socket.socket, object]:
+        connection, address = super().get_request()
+        self.connections = [*getattr(self, "connections", []), connection]
+        return connection, address
+
+    def hang_up(self) -> None:
+        for connection in getattr(self, "connections", []):
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+
 
 @contextmanager
 def serving(fake: FakeAggregator) -> Iterator[FakeAggregator]:
@@ -201,5 +212,6 @@ def serving(fake: FakeAggregator) -> Iterator[FakeAggregator]:
         yield fake
     finally:
         server.shutdown()
+        server.hang_up()
         server.server_close()
         thread.join()

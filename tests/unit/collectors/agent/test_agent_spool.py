@@ -28,7 +28,7 @@ from profiler.codec.json_values import to_json
 from profiler.errors import UsageError
 from profiler.model.dso import Dso, DsoKind
 from profiler.protocol.job import JobReport, JobState
-from profiler.protocol.upload import LARGEST_CHUNK_BYTES, UploadKind
+from profiler.protocol.upload import LARGEST_CHUNK_BYTES, UploadKind, UploadState
 from profiler.store.records import SessionStart
 from support.fake_aggregator import TOKEN, Asked, FakeAggregator, serving
 from support.sample_captures import run_info, two_stack_capture
