@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -27,7 +27,13 @@ from profiler.experiment.plan.experiment_plan import (
 )
 from profiler.experiment.plan.plan_check import check_experiment
 from profiler.experiment.plan.plan_table import PlanSource, PlanTable, nearest_key
-from profiler.experiment.plan.recording_plan import DEFAULT_EVENT, DEFAULT_FREQUENCY_HZ, DEFAULT_RUNS, ProfilePolicy
+from profiler.experiment.plan.recording_plan import (
+    DEFAULT_ATTACHED_FREQUENCY_HZ,
+    DEFAULT_EVENT,
+    DEFAULT_FREQUENCY_HZ,
+    DEFAULT_RUNS,
+    ProfilePolicy,
+)
 from profiler.experiment.plan.toml_positions import toml_positions
 from profiler.model.experiment import Design, Direction
 from profiler.rules.toml_document import TomlError, toml_document
@@ -71,6 +77,7 @@ def _plan(source: PlanSource, document: dict[str, object], text: str) -> Experim
     settings = PlanTable(source, "experiment", 0, document["experiment"])  # type: ignore[arg-type]
     here = source.path.absolute().parent
     variants = _each(source, document, "variant", lambda table: _variant(table, here))
+    targets = _each(source, document, "target", _target)
     plan = ExperimentPlan(
         name=settings.text("name"),
         path=source.path,
@@ -90,13 +97,12 @@ def _plan(source: PlanSource, document: dict[str, object], text: str) -> Experim
         command=settings.words("command"),
         before=settings.words("before"),
         event=_event(settings),
-        frequency_hz=settings.count("frequency", DEFAULT_FREQUENCY_HZ, 1, 1_000_000),
+        frequency_hz=settings.count("frequency", _default_frequency_hz(targets), 1, 1_000_000),
         call_graph=_as_option(settings, "call_graph", parse_call_graph, "auto"),
         keep_raw=settings.flag("keep_raw"),
         is_aa=settings.flag("aa"),
         timeout_s=settings.seconds("timeout", 0.0),
-        # A window of processes that run on cannot be had again.
-        retries=settings.count("retries", 0 if document.get("target") else _default_retries(settings)),
+        retries=settings.count("retries", _default_retries(settings, targets)),
         window_s=settings.seconds("window", 60.0),
         settle_s=settings.seconds("settle", 0.0),
         swap=settings.words("swap"),
@@ -105,14 +111,20 @@ def _plan(source: PlanSource, document: dict[str, object], text: str) -> Experim
         conditions=_each(source, document, "condition", _condition),
         metrics=_each(source, document, "metric", _metric),
         loads=_each(source, document, "load", _load),
-        targets=_each(source, document, "target", _target),
+        targets=targets,
     )
     settings.finish()
     return plan
 
 
-def _default_retries(settings: PlanTable) -> int:
-    """One for every fifth round, and two more."""
+def _default_frequency_hz(targets: Sequence[PlanTarget]) -> int:
+    return DEFAULT_ATTACHED_FREQUENCY_HZ if any(target.process for target in targets) else DEFAULT_FREQUENCY_HZ
+
+
+def _default_retries(settings: PlanTable, targets: Sequence[PlanTarget]) -> int:
+    """One for every fifth round, and two more; none for processes of this host, whose windows are marked instead."""
+    if targets and not any(target.agent for target in targets):
+        return 0
     return 2 + settings.count("runs", DEFAULT_RUNS, 1, _MOST_RUNS) // 5
 
 
@@ -220,6 +232,8 @@ def _load(table: PlanTable) -> PlanLoad:
 
 
 def _target(table: PlanTable) -> PlanTarget:
+    if any(table.has(key) for key in ("agent", "process", "workload")):
+        return _agent_target(table)
     target = PlanTarget(
         variant=table.text("variant"),
         node=table.text("node"),
@@ -236,6 +250,28 @@ def _target(table: PlanTable) -> PlanTarget:
     if not ways and not target.metrics:
         table.fail("one of pid, comm, cgroup, unit or a metrics address is needed")
     return target
+
+
+def _agent_target(table: PlanTable) -> PlanTarget:
+    agent = table.text("agent")
+    for key in ("pid", "comm", "cgroup", "unit", "metrics"):
+        if table.has(key):
+            table.fail(f"the agent's own agent.toml says so: name it with process, and leave {key} out", key)
+    kinds = [key for key in ("process", "workload") if table.has(key)]
+    if len(kinds) != 1:
+        table.fail(
+            "exactly one of process, workload names what the agent is to profile; "
+            f"here are {', '.join(kinds) or 'none'}",
+            kinds[1] if len(kinds) > 1 else "agent",
+        )
+    return PlanTarget(
+        variant=table.text("variant"),
+        node=table.text("node", agent),
+        is_excluded=table.flag("exclude"),
+        agent=agent,
+        process=table.text("process") if kinds == ["process"] else "",
+        workload=table.text("workload") if kinds == ["workload"] else "",
+    )
 
 
 def _regex(table: PlanTable, key: str, default: str | None = None) -> str:
