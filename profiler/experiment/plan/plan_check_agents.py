@@ -12,12 +12,12 @@ from profiler.experiment.plan.plan_check_services import (
     check_target_variants,
     given,
 )
-from profiler.experiment.plan.plan_table import PlanSource
 from profiler.model.experiment import Design
 from profiler.store.records import check_variant_name
+from profiler.toml.toml_table import TomlSource
 
 
-def check_agent_targets(plan: ExperimentPlan, source: PlanSource) -> None:
+def check_agent_targets(plan: ExperimentPlan, source: TomlSource) -> None:
     """``UsageError`` at the first setting or target that cannot work, or cannot reach a verdict."""
     _check_kinds(plan, source)
     _check_settings(plan, source)
@@ -33,7 +33,7 @@ def check_agent_targets(plan: ExperimentPlan, source: PlanSource) -> None:
     check_replicates(plan, source)
 
 
-def _check_kinds(plan: ExperimentPlan, source: PlanSource) -> None:
+def _check_kinds(plan: ExperimentPlan, source: TomlSource) -> None:
     for number, target in enumerate(plan.targets):
         if not target.agent:
             source.fail("targets are here or on agents: this one has no agent, others have", "target", number)
@@ -42,7 +42,7 @@ def _check_kinds(plan: ExperimentPlan, source: PlanSource) -> None:
             source.fail(message, "target", number, "process")
 
 
-def _check_settings(plan: ExperimentPlan, source: PlanSource) -> None:
+def _check_settings(plan: ExperimentPlan, source: TomlSource) -> None:
     for table, has_some in (("load", plan.loads), ("condition", plan.conditions), ("input", plan.inputs)):
         if has_some:
             source.fail(f"agents run and watch what their own agent.toml names: no [[{table}]] beside it", table)
@@ -67,7 +67,7 @@ def _check_settings(plan: ExperimentPlan, source: PlanSource) -> None:
         source.fail("timeout is for workloads: a window of a process ends by itself", "experiment", 0, "timeout")
 
 
-def _check_variants(plan: ExperimentPlan, source: PlanSource) -> None:
+def _check_variants(plan: ExperimentPlan, source: TomlSource) -> None:
     for number, variant in enumerate(plan.variants):
         made = given(
             ("binary", variant.binary),
@@ -82,7 +82,7 @@ def _check_variants(plan: ExperimentPlan, source: PlanSource) -> None:
             source.fail(message, "variant", number, key)
 
 
-def _check_metrics(plan: ExperimentPlan, source: PlanSource) -> None:
+def _check_metrics(plan: ExperimentPlan, source: TomlSource) -> None:
     if plan.has_workloads:
         readable, what = (MetricKind.REGEX, MetricKind.JSON), "of workloads only regex and json metrics can be read"
     else:
@@ -92,7 +92,7 @@ def _check_metrics(plan: ExperimentPlan, source: PlanSource) -> None:
             source.fail(what, "metric", number, "command" if metric.command else metric.kind.value)
 
 
-def _check_nodes(plan: ExperimentPlan, source: PlanSource) -> None:
+def _check_nodes(plan: ExperimentPlan, source: TomlSource) -> None:
     for number, target in enumerate(plan.targets):
         for key, name in (("node", target.node), ("agent", target.agent)):
             try:
@@ -101,7 +101,7 @@ def _check_nodes(plan: ExperimentPlan, source: PlanSource) -> None:
                 source.fail(str(error).replace("variant name", f"{key} name"), "target", number, key)
 
 
-def _check_same_process(plan: ExperimentPlan, source: PlanSource) -> None:
+def _check_same_process(plan: ExperimentPlan, source: TomlSource) -> None:
     """A node is one process, or one place where a workload runs, under both variants."""
     places = {target.node: (target.agent, target.process, target.workload) for target in plan.targets}
     for number, target in enumerate(plan.targets):

@@ -9,15 +9,15 @@ from profiler.analysis.statistics.t_tests import MIN_REPLICATES
 from profiler.errors import UsageError
 from profiler.experiment.plan.experiment_plan import ExperimentPlan, MetricKind, PlanMetric, PlanTarget
 from profiler.experiment.plan.placeholders import placeholders
-from profiler.experiment.plan.plan_table import PlanSource, nearest_name
 from profiler.experiment.plan.recording_plan import ProfilePolicy
 from profiler.model.experiment import Design
 from profiler.store.records import check_variant_name
+from profiler.toml.toml_table import TomlSource, nearest_name
 
 CPU_TIME_METRIC = "CPU time"
 
 
-def check_loads(plan: ExperimentPlan, source: PlanSource) -> None:
+def check_loads(plan: ExperimentPlan, source: TomlSource) -> None:
     """``UsageError`` at the first load, or metric of one, that cannot work."""
     for number, load in enumerate(plan.loads):
         try:
@@ -37,7 +37,7 @@ def check_loads(plan: ExperimentPlan, source: PlanSource) -> None:
             source.fail(f"{load.requests} is not read from this load's output", "load", number, "requests")
 
 
-def check_page_metric(plan: ExperimentPlan, number: int, metric: PlanMetric, source: PlanSource) -> None:
+def check_page_metric(plan: ExperimentPlan, number: int, metric: PlanMetric, source: TomlSource) -> None:
     """A metric that is read from a Prometheus page."""
     if not (plan.targets or plan.loads):
         message = "prometheus metrics are read from running services: add [[load]] or [[target]]"
@@ -54,7 +54,7 @@ def check_page_metric(plan: ExperimentPlan, number: int, metric: PlanMetric, sou
         source.fail(str(error), "metric", number, "prometheus")
 
 
-def check_targets(plan: ExperimentPlan, source: PlanSource) -> None:
+def check_targets(plan: ExperimentPlan, source: TomlSource) -> None:
     """``UsageError`` at the first setting or target that cannot work, or cannot reach a verdict."""
     if not plan.targets:
         for key in given(("window", plan.window_s != 60.0), ("settle", plan.settle_s), ("swap", plan.swap)):
@@ -73,7 +73,7 @@ def check_targets(plan: ExperimentPlan, source: PlanSource) -> None:
     check_replicates(plan, source)
 
 
-def check_target_variants(plan: ExperimentPlan, source: PlanSource) -> None:
+def check_target_variants(plan: ExperimentPlan, source: TomlSource) -> None:
     """Every target is one of the plan's variants."""
     names = [variant.name for variant in plan.variants]
     for number, target in enumerate(plan.targets):
@@ -82,7 +82,7 @@ def check_target_variants(plan: ExperimentPlan, source: PlanSource) -> None:
             source.fail(message, "target", number, "variant")
 
 
-def _check_settings(plan: ExperimentPlan, source: PlanSource) -> None:
+def _check_settings(plan: ExperimentPlan, source: TomlSource) -> None:
     if plan.profile is not ProfilePolicy.NONE:
         source.fail('targets are watched, they have no profile: profile = "none"', "experiment", 0, "profile")
     if plan.loads:
@@ -111,7 +111,7 @@ def given(*settings: tuple[str, object]) -> Iterator[str]:
     return (key for key, value in settings if value)
 
 
-def check_both_variants(plan: ExperimentPlan, source: PlanSource) -> None:
+def check_both_variants(plan: ExperimentPlan, source: TomlSource) -> None:
     """Of a crossover: every node under both of two variants."""
     if len(plan.variants) != 2:
         source.fail(f"a crossover has two variants, here are {len(plan.variants)}", "experiment", 0, "design")
@@ -123,16 +123,16 @@ def check_both_variants(plan: ExperimentPlan, source: PlanSource) -> None:
             source.fail(f"node {target.node!r} is excluded under one variant only", "target", number, "node")
 
 
-def _check_crossover(plan: ExperimentPlan, source: PlanSource) -> None:
-    check_both_variants(plan, source)
+def _check_crossover(plan: ExperimentPlan, source: TomlSource) -> None:
     if not plan.swap:
         source.fail('a crossover needs swap = ["command", "{node}", "{variant}"]', "experiment", 0, "design")
     for name in placeholders(plan.swap):
         if name not in ("node", "variant"):
             source.fail(f"{{{name}}} stands for nothing here{nearest_name(name, ['node', 'variant'])}", "experiment", 0, "swap")
+    check_both_variants(plan, source)
 
 
-def check_one_variant_each(plan: ExperimentPlan, source: PlanSource) -> None:
+def check_one_variant_each(plan: ExperimentPlan, source: TomlSource) -> None:
     """Of a parallel design: no node under two variants."""
     if plan.swap:
         source.fail('swap is for design = "crossover"', "experiment", 0, "swap")
@@ -144,7 +144,7 @@ def check_one_variant_each(plan: ExperimentPlan, source: PlanSource) -> None:
             source.fail(message, "target", number, "node")
 
 
-def check_replicates(plan: ExperimentPlan, source: PlanSource) -> None:
+def check_replicates(plan: ExperimentPlan, source: TomlSource) -> None:
     """Enough processes, or places where a program is run, for a verdict."""
     what, each = ("hosts", "runs") if plan.has_workloads else ("processes", "windows")
     replicate = "host" if plan.has_workloads else "process"
