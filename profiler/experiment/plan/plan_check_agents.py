@@ -1,5 +1,5 @@
-"""What no single key of a plan shows about targets on agents: see ``plan_check``.  Whether an agent is known and offers what the
-plan names is for the aggregator to say."""
+"""What no single key of a plan shows about targets on agents: see ``plan_check``.  Whether an agent is known and offers what
+the plan names is for the aggregator to say."""
 
 from __future__ import annotations
 
@@ -83,12 +83,12 @@ def _check_variants(plan: ExperimentPlan, source: TomlSource) -> None:
 
 
 def _check_metrics(plan: ExperimentPlan, source: TomlSource) -> None:
+    what = "of processes on agents only prometheus metrics can be read"
     if plan.has_workloads:
-        readable, what = (MetricKind.REGEX, MetricKind.JSON), "of workloads only regex and json metrics can be read"
-    else:
-        readable, what = (MetricKind.PROMETHEUS,), "of processes on agents only prometheus metrics can be read"
+        what = "of workloads only regex and json metrics can be read"
     for number, metric in enumerate(plan.metrics):
-        if metric.kind not in readable:
+        is_of_output = metric.kind in (MetricKind.REGEX, MetricKind.JSON)
+        if is_of_output is not plan.has_workloads or metric.kind in (MetricKind.STAT, MetricKind.COMMAND):
             source.fail(what, "metric", number, "command" if metric.command else metric.kind.value)
 
 

@@ -258,8 +258,7 @@ def _agent_target(table: TomlTable) -> PlanTarget:
     kinds = [key for key in ("process", "workload") if table.has(key)]
     if len(kinds) != 1:
         table.fail(
-            "exactly one of process, workload names what the agent is to profile; "
-            f"here are {', '.join(kinds) or 'none'}",
+            f"exactly one of process, workload names what the agent is to profile; here are {', '.join(kinds) or 'none'}",
             kinds[1] if len(kinds) > 1 else "agent",
         )
     return PlanTarget(
