@@ -49,7 +49,7 @@ class Course:
     that is ordered.  ``is_repeated``: the judgement: nothing of this attempt counts.  ``ending``: why nothing can follow, "" =
     the next turn.
 
-    ``away``: nodes for which nothing is repeated or waited for.  ``bad_before``: those with a problem in the attempt before.
+    ``away``: nodes for which nothing is repeated or waited for.  ``bad_before``: those with a problem in the last attempt.
     ``swapped``: nodes that are the variant of this period; ``unswapped``: nodes that stay out of it, and why.  ``is_settled``:
     the wait before the first window of the period is over."""
 

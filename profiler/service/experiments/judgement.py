@@ -14,34 +14,30 @@ from profiler.service.experiments.turns import Turn, TurnPlan
 def judged(course: Course, turns: TurnPlan, now_ns: int) -> Course:
     """``course`` with every task's own problem known, and the judgement.
 
-    A turn is made again for a node with a problem, while retries are left.  A node that has one in two attempts in a row is
-    away: nothing is made again for it until it has done its part once.
+    A turn is made again for a node with a problem, while retries are left.  A node that has one twice in a row is away: nothing
+    is made again for it until it has done its part once.
     """
     turn = turns.turns[course.turn]
-    bad = {task.node for task in course.tasks if task.problem}
-    counted = [role.node for role in turn.roles if not role.is_excluded]
-    blocking = {node for node in counted if node in bad and node not in course.away}
+    problems = {task.node: task.problem for task in course.tasks if task.problem}
+    counted = {role.node for role in turn.roles if not role.is_excluded}
+    blocking = (problems.keys() & counted) - set(course.away)
     staying = blocking & set(course.bad_before)
-    judgement = replace(course, stage=Stage.KEEPING, since_ns=now_ns, bad_before=tuple(sorted(blocking)))
-    if blocking - staying and course.retries_left:
-        away = tuple(sorted({*course.away, *staying}))
-        swapped = tuple(node for node in course.swapped if node not in bad)
-        is_settled = course.is_settled and len(swapped) == len(course.swapped)
-        return replace(
-            judgement,
-            is_repeated=True,
-            retries_left=course.retries_left - 1,
-            away=away,
-            swapped=swapped,
-            is_settled=is_settled,
-            unswapped=_out_of_period(course, turns, staying),
-        )
-    away = tuple(sorted((set(course.away) | blocking) - (set(counted) - bad)))
+    is_repeated = bool(blocking - staying and course.retries_left)
+    away = (set(course.away) | staying) - (counted - problems.keys())
+    # Whatever happened to a node, it need not be the variant any more that it was.
+    swapped = tuple(node for node in course.swapped if node not in problems)
     return replace(
-        judgement,
-        away=away,
-        unswapped=_out_of_period(course, turns, set(away) & bad),
-        ending=nobody_left(turn, {task.node: task.problem for task in course.tasks if task.problem and task.node in away}),
+        course,
+        stage=Stage.KEEPING,
+        since_ns=now_ns,
+        is_repeated=is_repeated,
+        retries_left=course.retries_left - is_repeated,
+        ending="" if is_repeated else nobody_left(turn, {node: problems[node] for node in away & problems.keys()}),
+        away=tuple(sorted(away)),
+        bad_before=tuple(sorted(blocking)),
+        swapped=swapped,
+        unswapped=_out_of_period(course, turns, away & problems.keys()),
+        is_settled=course.is_settled and len(swapped) == len(course.swapped),
     )
 
 

@@ -59,7 +59,7 @@ class Stepper:
         following = course.turn + 1
         if following == len(self.turns.turns):
             return replace(begun, state=CourseState.FINISHED)
-        begun = replace(begun, turn=following, attempt=0, bad_before=())
+        begun = replace(begun, turn=following, attempt=0)
         if self.turns.turns[following].period == self.turns.turns[course.turn].period:
             return begun
         return replace(begun, swapped=(), unswapped=(), is_settled=False)
