@@ -11,7 +11,7 @@ from profiler.service.access.token_registry import Token, TokenRegistry, digest_
 from profiler.service.aggregator import Aggregator
 from profiler.service.api.problems import Problem, problem_answer
 
-CALLER = "caller"
+_CALLER = "caller"
 _USE_NOTED_AGAIN_AFTER_NS = 60_000_000_000
 
 
@@ -29,11 +29,17 @@ class Authentication:
             return
         secret = _bearer_secret(Headers(scope=scope).get("authorization", ""))
         caller = await run_in_threadpool(valid_token, self._aggregator, secret) if secret else None
-        scope.setdefault("state", {})[CALLER] = caller
+        scope.setdefault("state", {})[_CALLER] = caller
         if caller is None and scope["path"].startswith(f"{API}/"):
             await problem_answer(not_authenticated())(scope, receive, send)
             return
         await self._app(scope, receive, send)
+
+
+def caller_in(scope: Scope) -> Token | None:
+    """Whose valid token came with the request, as ``Authentication`` found."""
+    caller: Token | None = scope.get("state", {}).get(_CALLER)
+    return caller
 
 
 def not_authenticated() -> Problem:

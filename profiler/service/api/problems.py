@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
+from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -48,6 +49,12 @@ def problem_answer(problem: HTTPException) -> JSONResponse:
         "type": "about:blank",
     }
     return JSONResponse(body, problem.status_code, problem.headers, MEDIA_TYPE)
+
+
+def described(problems: Mapping[int, str]) -> dict[int | str, dict[str, Any]]:
+    """For ``responses=`` of a route: the problems of its own.  Those that every route can have are added to the description by
+    ``openapi.describe``."""
+    return {status: {"description": what} for status, what in problems.items()}
 
 
 def add_problem_answers(app: FastAPI) -> None:
