@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from profiler.codec.container import decode, encode
-from profiler.errors import StoreError
+from profiler.errors import FormatError, StoreError
 from profiler.model.capture import Capture
 from profiler.store.blobs import Blobs, DirectoryBlobs
 from profiler.store.catalog import Catalog
@@ -92,7 +92,11 @@ class Store:
         """The run stays, and counts as failed for this reason from now on; one that failed already keeps its own."""
         if run.summary.failure:
             return
-        capture = self.load(run)
+        try:
+            capture = self.load(run)
+        except FormatError:  # nobody reads it any more
+            self.catalog.replace_run(run.key, replace(run.summary, failure=failure), run.blob, run.size_bytes)
+            return
         outcome = replace(capture.info.outcome, failure=failure)
         capture = replace(capture, info=replace(capture.info, outcome=outcome))
         data, blob = encode(capture), f"{run.blob.removesuffix(CAPTURE_SUFFIX)}-left-out{CAPTURE_SUFFIX}"

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from profiler.errors import StoreError, UsageError
 from profiler.experiment.plan.experiment_plan import PlanTarget
 from profiler.experiment.plan.plan_file import parse_plan
 from profiler.model.run import HostFacts, RunIdentity
@@ -44,20 +45,36 @@ class Coordinator:
     settings: RoundSettings
     started_ns: int
     _turns: dict[str, TurnPlan] = field(default_factory=dict)
+    _told: dict[str, str] = field(default_factory=dict)
 
     def tick(self) -> None:
-        """As far as every open experiment can go now.  ``StoreError``: nothing is lost, and the next tick tries again."""
+        """As far as every open experiment can go now.  What the store refuses waits, and the next tick tries again.
+
+        ``StoreError`` when not even the experiments can be read."""
         for experiment in self.experiments.experiments(only_open=True):
-            for _ in range(_STEPS_AT_ONCE):
-                course = self._advance(experiment)
-                if course == experiment.course:
-                    break
-                self.experiments.keep(experiment.session, course)
-                experiment = replace(experiment, course=course)
-                if course.state.is_final:
-                    LOG.info("experiment %s: %s %s", experiment.session, course.state, course.detail)
-                    self._turns.pop(experiment.session, None)
-                    break
+            try:
+                self._carry_on(experiment)
+            except StoreError as error:
+                self._say_once(experiment.session, f"waits: {error}")
+            else:
+                self._told.pop(experiment.session, None)
+
+    def _carry_on(self, experiment: SubmittedExperiment) -> None:
+        for _ in range(_STEPS_AT_ONCE):
+            course = self._advance(experiment)
+            if course == experiment.course:
+                return
+            self.experiments.keep(experiment.session, course)
+            experiment = replace(experiment, course=course)
+            if course.state.is_final:
+                LOG.info("experiment %s: %s %s", experiment.session, course.state, course.detail)
+                self._turns.pop(experiment.session, None)
+                return
+
+    def _say_once(self, session: str, what: str) -> None:
+        if self._told.get(session) != what:
+            self._told[session] = what
+            LOG.error("experiment %s %s", session, what)
 
     def leave_out_late(self) -> None:
         """Captures that came after the end of their experiment do not count."""
@@ -70,7 +87,10 @@ class Coordinator:
         if experiment.is_cancelled:
             course = replace(experiment.course, state=CourseState.CANCELLED, detail=_CANCELLED, tasks=())
         else:
-            course = self._stepped(experiment)
+            try:
+                course = self._stepped(experiment)
+            except UsageError as error:  # checked when it was submitted, by another version perhaps
+                course = replace(experiment.course, state=CourseState.FAILED, detail=str(error), tasks=())
         if course.state.is_final:
             self._end(experiment.session, course.state)
         return course
