@@ -161,10 +161,11 @@ class MemoryShelf:
     def unmarked(self, session: str) -> tuple[str, ...]:
         return tuple(origin for origin, window in self.windows.items() if not window.failure)
 
-    def leave_out(self, capture: str, failure: str) -> None:
+    def leave_out(self, capture: str, failure: str) -> bool:
         self.fuse.burn()
         if capture in self.windows:
             self.windows[capture].failure = self.windows[capture].failure or failure
+        return capture in self.windows
 
     def add_missed(self, window: MissedWindow, key: str) -> None:
         self.fuse.burn()

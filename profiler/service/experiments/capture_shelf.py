@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
@@ -28,13 +28,14 @@ class CaptureShelf(Protocol):
     """Everything may be done again, and is then done once.  All raise ``StoreError``."""
 
     def arrived(self, captures: Sequence[str]) -> Mapping[str, str]:
-        """Of these captures, by SHA-256, those that are in the store, and why one does not count, "" = it does."""
+        """Of these captures, by SHA-256, those that are in the store or were refused, and why one does not count, "" = it
+        does."""
 
     def unmarked(self, session: str) -> tuple[str, ...]:
         """The session's captures that were not left out."""
 
-    def leave_out(self, capture: str, failure: str) -> None:
-        """The capture stays, and counts as failed.  Nothing happens where it failed already, or is not there."""
+    def leave_out(self, capture: str, failure: str) -> bool:
+        """The capture stays, and counts as failed; one that failed already keeps its reason.  False when it is not there."""
 
     def add_missed(self, window: MissedWindow, key: str) -> None:
         """``key``: by which it is known again."""
@@ -46,21 +47,29 @@ class CaptureShelf(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StoreShelf:
-    """In the aggregator's store."""
+    """In the aggregator's store.  ``refusal_of``: of a capture, why it was refused when it came, "" = it was not."""
 
     store: Store
+    refusal_of: Callable[[str], str]
 
     def arrived(self, captures: Sequence[str]) -> Mapping[str, str]:
-        found = {capture: self.store.catalog.run_of(capture) for capture in captures}
-        return {capture: run.summary.failure for capture, run in found.items() if run is not None}
+        found = {}
+        for capture in captures:
+            run = self.store.catalog.run_of(capture)
+            if run is not None:
+                found[capture] = run.summary.failure
+            elif refusal := self.refusal_of(capture):
+                found[capture] = f"its capture was refused: {refusal}"
+        return found
 
     def unmarked(self, session: str) -> tuple[str, ...]:
         return tuple(run.origin for run in self.store.runs(session) if not run.summary.failure)
 
-    def leave_out(self, capture: str, failure: str) -> None:
+    def leave_out(self, capture: str, failure: str) -> bool:
         run = self.store.catalog.run_of(capture)
         if run is not None:
             self.store.leave_out(run, failure)
+        return run is not None
 
     def add_missed(self, window: MissedWindow, key: str) -> None:
         started_at = datetime.fromtimestamp(window.at_ns / 1e9, UTC).isoformat(timespec="milliseconds")

@@ -173,9 +173,8 @@ class Coordinator:
             if not reasons[task.node]:
                 self.experiments.count(session, captures)
                 continue
-            for capture in captures:
-                self.shelf.leave_out(capture, reasons[task.node])
-            if task.problem and not self.shelf.arrived(captures):
+            is_there = [self.shelf.leave_out(capture, reasons[task.node]) for capture in captures]
+            if task.problem and not any(is_there):
                 window = self._missed(experiment, turns, task, reasons[task.node], position)
                 self.shelf.add_missed(window, f"{session} {course.turn} {course.attempt} {task.node}")
         self._leave_out_others(session)
@@ -188,7 +187,9 @@ class Coordinator:
         course, turn = experiment.course, turns.turns[experiment.course.turn]
         role = _role_of(turn.roles, task.node)
         position = course.turn * len(turn.roles) + place
-        identity = RunIdentity(experiment.session, role.variant, turn.round, turn.mode, position, instance=role.node)
+        identity = RunIdentity(
+            experiment.session, role.variant, turn.round, turn.mode, position, "", role.node, bool(role.workload)
+        )
         known = {agent.name: agent.hello.host for agent in self.agents.agents()}
         host = known.get(role.agent, HostFacts(hostname=role.agent))
         return MissedWindow(identity, host, failure, course.start_at_ns or course.since_ns)

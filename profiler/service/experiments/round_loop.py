@@ -24,7 +24,7 @@ class RoundLoop:
             experiments=aggregator.experiments,
             jobs=aggregator.jobs,
             agents=aggregator.agents,
-            shelf=StoreShelf(aggregator.store),
+            shelf=StoreShelf(aggregator.store, aggregator.ingest.records.refusal_of),
             clock_ns=aggregator.clock_ns,
             settings=settings,
             started_ns=aggregator.clock_ns(),
