@@ -12,6 +12,9 @@ from profiler.service.access import sqlite_tokens
 from profiler.service.access.sqlite_tokens import SqliteTokenRegistry
 from profiler.service.access.token_registry import TokenRegistry
 from profiler.service.agent_registry import AgentRegistry
+from profiler.service.experiments import sqlite_experiments
+from profiler.service.experiments.experiment_board import ExperimentBoard
+from profiler.service.experiments.sqlite_experiments import SqliteExperimentBoard
 from profiler.service.ingest import ingest
 from profiler.service.ingest.ingest import Ingest, open_ingest
 from profiler.service.job_board import JobBoard
@@ -21,7 +24,13 @@ from profiler.service.sqlite_jobs import SqliteJobBoard
 from profiler.store.store import Store, open_store
 
 # Of every module that owns tables in the service database.
-TABLES = (*sqlite_tokens.TABLES, *sqlite_agents.TABLES, *sqlite_jobs.TABLES, *ingest.TABLES)
+TABLES = (
+    *sqlite_tokens.TABLES,
+    *sqlite_agents.TABLES,
+    *sqlite_jobs.TABLES,
+    *ingest.TABLES,
+    *sqlite_experiments.TABLES,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +42,7 @@ class Aggregator:
     jobs: JobBoard
     tokens: TokenRegistry
     ingest: Ingest
+    experiments: ExperimentBoard
     clock_ns: Callable[[], int] = time.time_ns
 
 
@@ -43,4 +53,4 @@ def open_aggregator(directory: Path, create: bool) -> Aggregator:
     file = open_service_file(directory, TABLES, create)
     jobs = SqliteJobBoard(file)
     taking_in = open_ingest(store, jobs, file, time.time_ns)
-    return Aggregator(store, SqliteAgentRegistry(file), jobs, SqliteTokenRegistry(file), taking_in)
+    return Aggregator(store, SqliteAgentRegistry(file), jobs, SqliteTokenRegistry(file), taking_in, SqliteExperimentBoard(file))

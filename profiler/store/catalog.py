@@ -22,6 +22,9 @@ class Catalog(Protocol):
         """Numbers the run; the capture must be in the blob store before.  When there is a run of this ``origin`` (not ""),
         nothing is added, and that run comes back."""
 
+    def replace_run(self, key: RunKey, summary: RunSummary, blob: str, size_bytes: int) -> None:
+        """The run has this summary and capture now; nothing happens when there is none."""
+
     def run_of(self, origin: str) -> StoredRun | None:
         """The run of an ``origin`` that is not empty."""
 

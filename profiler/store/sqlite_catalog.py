@@ -93,6 +93,19 @@ class SqliteCatalog:
             connection.execute(f"INSERT INTO runs ({_RUN_COLUMNS}) VALUES ({marks})", row)
             return _run(connection.execute(f"{_RUNS} WHERE session = ? AND number = ?", (session, number)).fetchone())
 
+    def replace_run(self, key: RunKey, summary: RunSummary, blob: str, size_bytes: int) -> None:
+        values = [json.dumps(value) if isinstance(value, tuple) else value for value in astuple(summary)]
+        marks = [
+            f"{name} = {'CAST(? AS TEXT)' if isinstance(value, str) else '?'}"
+            for name, value in zip(_SUMMARY_COLUMNS, values, strict=True)
+        ]
+        bound = [bytes_of(value) if isinstance(value, str) else value for value in values]
+        with self._file.transaction() as connection:
+            connection.execute(
+                f"UPDATE runs SET {', '.join(marks)}, blob = ?, size_bytes = ? WHERE session = ? AND number = ?",
+                (*bound, blob, size_bytes, key.session, key.number),
+            )
+
     def run_of(self, origin: str) -> StoredRun | None:
         with self._file.reading() as connection:
             row = connection.execute(_RUN_OF_ORIGIN, (origin,)).fetchone()

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import secrets
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from profiler.codec.container import decode, encode
-from profiler.errors import StoreError
+from profiler.errors import FormatError, StoreError
 from profiler.model.capture import Capture
 from profiler.store.blobs import Blobs, DirectoryBlobs
 from profiler.store.catalog import Catalog
@@ -87,6 +87,23 @@ class Store:
         if stored.blob != blob:  # another one who adds the same was first
             self._remove_blobs(blob)
         return stored.key
+
+    def leave_out(self, run: StoredRun, failure: str) -> None:
+        """The run stays, and counts as failed for this reason from now on; one that failed already keeps its own."""
+        if run.summary.failure:
+            return
+        try:
+            capture = self.load(run)
+        except FormatError:  # nobody reads it any more
+            self.catalog.replace_run(run.key, replace(run.summary, failure=failure), run.blob, run.size_bytes)
+            return
+        outcome = replace(capture.info.outcome, failure=failure)
+        capture = replace(capture, info=replace(capture.info, outcome=outcome))
+        data, blob = encode(capture), f"{run.blob.removesuffix(CAPTURE_SUFFIX)}-left-out{CAPTURE_SUFFIX}"
+        if not self.blobs.put(blob, data):  # killed before the next line, another time
+            data = self.blobs.get(blob)
+        self.catalog.replace_run(run.key, summarize(capture), blob, len(data))
+        self._remove_blobs(run.blob)
 
     def resume_session(self, session: str) -> None:
         """The session is being recorded again."""

@@ -9,6 +9,7 @@ from profiler.analysis.statistics.t_tests import MIN_REPLICATES
 from profiler.errors import UsageError
 from profiler.experiment.plan.experiment_plan import ExperimentPlan, MetricKind, PlanMetric, cpu_per_request
 from profiler.experiment.plan.placeholders import placeholders
+from profiler.experiment.plan.plan_check_agents import check_agent_targets
 from profiler.experiment.plan.plan_check_services import CPU_TIME_METRIC, check_loads, check_page_metric, check_targets
 from profiler.experiment.plan.recording_plan import ProfilePolicy
 from profiler.model.experiment import Design
@@ -26,7 +27,10 @@ def check_experiment(plan: ExperimentPlan, source: TomlSource) -> None:
     _check_placeholders(plan, source)
     _check_metrics(plan, source)
     check_loads(plan, source)
-    check_targets(plan, source)
+    if plan.is_over_agents:
+        check_agent_targets(plan, source)
+    else:
+        check_targets(plan, source)
     _check_reach(plan, source)
 
 
@@ -139,7 +143,7 @@ def _check_binaries(plan: ExperimentPlan, source: TomlSource) -> None:
 
 def _check_metrics(plan: ExperimentPlan, source: TomlSource) -> None:
     loads = [load.name for load in plan.loads]
-    measured = (CPU_TIME_METRIC,) if plan.targets else _TIMES
+    measured = (CPU_TIME_METRIC,) if plan.targets and not plan.has_workloads else _TIMES
     for number, metric in enumerate(plan.metrics):
         if metric.name in (*_TIMES, CPU_TIME_METRIC):
             source.fail(f"{metric.name} is measured anyway: choose another name", "metric", number, "name")

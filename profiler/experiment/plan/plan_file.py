@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -25,7 +25,13 @@ from profiler.experiment.plan.experiment_plan import (
     SourceEdit,
 )
 from profiler.experiment.plan.plan_check import check_experiment
-from profiler.experiment.plan.recording_plan import DEFAULT_EVENT, DEFAULT_FREQUENCY_HZ, DEFAULT_RUNS, ProfilePolicy
+from profiler.experiment.plan.recording_plan import (
+    DEFAULT_ATTACHED_FREQUENCY_HZ,
+    DEFAULT_EVENT,
+    DEFAULT_FREQUENCY_HZ,
+    DEFAULT_RUNS,
+    ProfilePolicy,
+)
 from profiler.model.experiment import Design, Direction
 from profiler.rules.toml_document import TomlError, toml_document
 from profiler.toml.toml_positions import toml_positions
@@ -69,6 +75,7 @@ def _plan(source: TomlSource, document: dict[str, object], text: str) -> Experim
     settings = TomlTable(source, "experiment", 0, document["experiment"])  # type: ignore[arg-type]
     here = source.path.absolute().parent
     variants = _each(source, document, "variant", lambda table: _variant(table, here))
+    targets = _each(source, document, "target", _target)
     plan = ExperimentPlan(
         name=settings.text("name"),
         path=source.path,
@@ -88,13 +95,12 @@ def _plan(source: TomlSource, document: dict[str, object], text: str) -> Experim
         command=settings.words("command"),
         before=settings.words("before"),
         event=_event(settings),
-        frequency_hz=settings.count("frequency", DEFAULT_FREQUENCY_HZ, 1, 1_000_000),
+        frequency_hz=settings.count("frequency", _default_frequency_hz(targets), 1, 1_000_000),
         call_graph=_as_option(settings, "call_graph", parse_call_graph, "auto"),
         keep_raw=settings.flag("keep_raw"),
         is_aa=settings.flag("aa"),
         timeout_s=settings.seconds("timeout", 0.0),
-        # A window of processes that run on cannot be had again.
-        retries=settings.count("retries", 0 if document.get("target") else _default_retries(settings)),
+        retries=settings.count("retries", _default_retries(settings, targets)),
         window_s=settings.seconds("window", 60.0),
         settle_s=settings.seconds("settle", 0.0),
         swap=settings.words("swap"),
@@ -103,14 +109,20 @@ def _plan(source: TomlSource, document: dict[str, object], text: str) -> Experim
         conditions=_each(source, document, "condition", _condition),
         metrics=_each(source, document, "metric", _metric),
         loads=_each(source, document, "load", _load),
-        targets=_each(source, document, "target", _target),
+        targets=targets,
     )
     settings.finish()
     return plan
 
 
-def _default_retries(settings: TomlTable) -> int:
-    """One for every fifth round, and two more."""
+def _default_frequency_hz(targets: Sequence[PlanTarget]) -> int:
+    return DEFAULT_ATTACHED_FREQUENCY_HZ if any(target.process for target in targets) else DEFAULT_FREQUENCY_HZ
+
+
+def _default_retries(settings: TomlTable, targets: Sequence[PlanTarget]) -> int:
+    """One for every fifth round, and two more; none for processes of this host, whose windows are marked instead."""
+    if targets and not any(target.agent for target in targets):
+        return 0
     return 2 + settings.count("runs", DEFAULT_RUNS, 1, _MOST_RUNS) // 5
 
 
@@ -218,6 +230,8 @@ def _load(table: TomlTable) -> PlanLoad:
 
 
 def _target(table: TomlTable) -> PlanTarget:
+    if any(table.has(key) for key in ("agent", "process", "workload")):
+        return _agent_target(table)
     target = PlanTarget(
         variant=table.text("variant"),
         node=table.text("node"),
@@ -234,6 +248,27 @@ def _target(table: TomlTable) -> PlanTarget:
     if not ways and not target.metrics:
         table.fail("one of pid, comm, cgroup, unit or a metrics address is needed")
     return target
+
+
+def _agent_target(table: TomlTable) -> PlanTarget:
+    agent = table.text("agent")
+    for key in ("pid", "comm", "cgroup", "unit", "metrics"):
+        if table.has(key):
+            table.fail(f"the agent's own agent.toml says so: name it with process, and leave {key} out", key)
+    kinds = [key for key in ("process", "workload") if table.has(key)]
+    if len(kinds) != 1:
+        table.fail(
+            f"exactly one of process, workload names what the agent is to profile; here are {', '.join(kinds) or 'none'}",
+            kinds[1] if len(kinds) > 1 else "agent",
+        )
+    return PlanTarget(
+        variant=table.text("variant"),
+        node=table.text("node", agent),
+        is_excluded=table.flag("exclude"),
+        agent=agent,
+        process=table.text("process") if kinds == ["process"] else "",
+        workload=table.text("workload") if kinds == ["workload"] else "",
+    )
 
 
 def _event(settings: TomlTable) -> str:

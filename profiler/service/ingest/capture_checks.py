@@ -74,6 +74,7 @@ def _ordered_identity(identity: RunIdentity, order: JobOrder) -> RunIdentity:
         mode=identity.mode,
         position=order.round * captures_expected(order) + identity.position,
         instance=order.instance,
+        is_whole_run=order.kind is JobKind.RUN and bool(order.instance),
     )
 
 

@@ -96,6 +96,13 @@ class UploadRecords:
                 f"UPDATE uploads SET phase = ?, refusal = ?, changed_ns = ? WHERE {_THIS} AND phase = 'receiving'", values
             )
 
+    def refusal_of(self, sha256: str) -> str:
+        """Why this content was refused, from whichever agent; "" = it was not."""
+        query = "SELECT refusal FROM uploads WHERE sha256 = ? AND phase = 'refused'"
+        with self._file.reading() as connection:
+            row = connection.execute(query, (sha256,)).fetchone()
+            return "" if row is None else str(row[0])
+
     def unfinished(self, agent: str = "") -> Unfinished:
         """Of one agent, or of all."""
         query = """SELECT COUNT(*), COALESCE(SUM(size_bytes), 0) FROM uploads
