@@ -1,0 +1,20 @@
+"""The aggregator as an ASGI application: every route, and what lies around them."""
+
+from __future__ import annotations
+
+from fastapi import FastAPI
+
+from profiler.service.access.authentication import Authentication
+from profiler.service.aggregator import Aggregator
+from profiler.service.api.problems import add_problem_answers
+from profiler.service.api.settings import ServiceSettings
+
+
+def make_app(aggregator: Aggregator, settings: ServiceSettings) -> FastAPI:
+    app = FastAPI(title="slotscope aggregator", docs_url=None, redoc_url=None)
+    add_problem_answers(app)
+    # app.include_router(upload_routes(aggregator))
+    # app.include_router(experiment_routes(aggregator))
+    # app.include_router(page_routes(aggregator))
+    app.add_middleware(Authentication, aggregator=aggregator)
+    return app
