@@ -13,13 +13,16 @@ from profiler.service.access.sqlite_tokens import SqliteTokenRegistry
 from profiler.service.access.token_registry import TokenRegistry
 from profiler.service.agent_registry import AgentRegistry
 from profiler.service.job_board import JobBoard
+from profiler.service.pages.login import sqlite_page_sessions
+from profiler.service.pages.login.page_sessions import PageSessionRegistry
+from profiler.service.pages.login.sqlite_page_sessions import SqlitePageSessionRegistry
 from profiler.service.service_file import open_service_file
 from profiler.service.sqlite_agents import SqliteAgentRegistry
 from profiler.service.sqlite_jobs import SqliteJobBoard
 from profiler.store.store import Store, open_store
 
 # Of every module that owns tables in the service database.
-TABLES = (*sqlite_tokens.TABLES, *sqlite_agents.TABLES, *sqlite_jobs.TABLES)
+TABLES = (*sqlite_tokens.TABLES, *sqlite_agents.TABLES, *sqlite_jobs.TABLES, *sqlite_page_sessions.TABLES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +33,7 @@ class Aggregator:
     agents: AgentRegistry
     jobs: JobBoard
     tokens: TokenRegistry
+    page_sessions: PageSessionRegistry
     clock_ns: Callable[[], int] = time.time_ns
 
 
@@ -38,4 +42,10 @@ def open_aggregator(directory: Path, create: bool) -> Aggregator:
     ``SqliteFile``."""
     store = open_store(directory, create)
     file = open_service_file(directory, TABLES, create)
-    return Aggregator(store, SqliteAgentRegistry(file), SqliteJobBoard(file), SqliteTokenRegistry(file))
+    return Aggregator(
+        store=store,
+        agents=SqliteAgentRegistry(file),
+        jobs=SqliteJobBoard(file),
+        tokens=SqliteTokenRegistry(file),
+        page_sessions=SqlitePageSessionRegistry(file),
+    )

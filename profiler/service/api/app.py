@@ -8,6 +8,7 @@ from profiler.service.access.authentication import Authentication
 from profiler.service.aggregator import Aggregator
 from profiler.service.api.problems import add_problem_answers
 from profiler.service.api.settings import ServiceSettings
+from profiler.service.pages.pages_app import PagesMount, pages_app
 
 
 def make_app(aggregator: Aggregator, settings: ServiceSettings) -> FastAPI:
@@ -15,6 +16,6 @@ def make_app(aggregator: Aggregator, settings: ServiceSettings) -> FastAPI:
     add_problem_answers(app)
     # app.include_router(upload_routes(aggregator))
     # app.include_router(experiment_routes(aggregator))
-    # app.include_router(page_routes(aggregator))
+    app.router.routes.append(PagesMount(pages_app(aggregator, settings), tuple(app.router.routes)))
     app.add_middleware(Authentication, aggregator=aggregator)
     return app
