@@ -7,7 +7,7 @@ direction controls are written as escapes), and cannot break the layout (a very 
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 
 from reports.experiment_tables import TextTable
 from reports.plain_text import ELLIPSIS, printable
@@ -62,25 +62,30 @@ def details(summary: str, *parts: str) -> str:
     return f"<details><summary>{text(summary)}</summary>{body}</details>" if body else ""
 
 
-def table(caption: str, cells: TextTable, total_row: int = -1) -> str:
+def table(caption: str, cells: TextTable, total_row: int = -1, decided_rows: Container[int] = ()) -> str:
     """A table in a box that scrolls by itself on narrow screens; the first column names the rows.  ``total_row``: the number
-    of the row that sums the others up, -1 = none.  "" for a table without rows."""
+    of the row that sums the others up, -1 = none.  ``decided_rows``: of which the last cell is to be seen.  "" for a table
+    without rows."""
     if not cells.rows:
         return ""
     title = text(caption)
     head = "".join(f'<th scope="col"{_side(cells, place)}>{text(words)}</th>' for place, words in enumerate(cells.headers))
-    rows = [_row(cells, row, number == total_row) for number, row in enumerate(cells.rows)]
+    kinds = (
+        " ".join(kind for kind, is_so in (("total", number == total_row), ("decided", number in decided_rows)) if is_so)
+        for number in range(len(cells.rows))
+    )
+    rows = [_row(cells, row, kind) for row, kind in zip(cells.rows, kinds, strict=True)]
     return (
         f'<div class="scroll" role="region" aria-label="{title}" tabindex="0"><table><caption>{title}</caption>'
         f"<thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
     )
 
 
-def _row(cells: TextTable, row: Sequence[str], is_total: bool) -> str:
+def _row(cells: TextTable, row: Sequence[str], kind: str) -> str:
     first, *rest = row
-    total = ' class="total"' if is_total else ""
+    marked = f' class="{kind}"' if kind else ""
     values = "".join(f"<td{_side(cells, place)}>{text(cell)}</td>" for place, cell in enumerate(rest, 1))
-    return f'<tr{total}><th scope="row">{name(first)}</th>{values}</tr>'
+    return f'<tr{marked}><th scope="row">{name(first)}</th>{values}</tr>'
 
 
 def _side(cells: TextTable, column: int) -> str:

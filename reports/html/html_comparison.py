@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from profiler.model.comparison import CandidateComparison, ComparisonRow, InstanceNames
+from profiler.model.comparison import CandidateComparison, ComparisonRow, InstanceNames, Verdict
 from reports.arm_lines import quality_line, warning_line
 from reports.comparison_cells import rest_cells, row_cells
 from reports.comparison_report import (
@@ -30,6 +30,8 @@ from reports.wording import (
     result_sentence,
     values_text,
 )
+
+_DECIDED = (Verdict.FASTER, Verdict.SLOWER)
 
 
 def render_comparison_html(report: ComparisonReport) -> str:
@@ -93,7 +95,9 @@ def _rows_table(report: ComparisonReport, candidate: CandidateComparison, scale:
     names = (f"{comparison.baseline_name}{unit}", f"{candidate.name}{unit}", f"delta{unit}")
     headers = (comparison.dimension, *names, "95 % interval", "change", "p adjusted", "verdict")
     caption = f"{candidate.name} against {comparison.baseline_name}, by {comparison.dimension}"
-    return table(caption, TextTable(headers, tuple(lines), frozenset({0, 7})), len(lines) - 1)
+    decided = {place for place, row in enumerate(rows) if row.verdict in _DECIDED}
+    decided |= {len(lines) - 1} if candidate.total.verdict in _DECIDED else set()
+    return table(caption, TextTable(headers, tuple(lines), frozenset({0, 7})), len(lines) - 1, decided)
 
 
 def _metrics_table(report: ComparisonReport, candidate: CandidateComparison) -> str:
@@ -105,7 +109,8 @@ def _metrics_table(report: ComparisonReport, candidate: CandidateComparison) -> 
     names = (report.comparison.baseline_name, candidate.name)
     headers = ("time or metric", "unit", *names, "delta", "95 % interval", "change", "p (not adjusted)", "verdict")
     caption = f"{candidate.name} against {names[0]}, times and metrics"
-    return table(caption, TextTable(headers, tuple(lines), frozenset({0, 1, 8})))
+    decided = {place for place, metric in enumerate(candidate.metrics) if metric.row.verdict in _DECIDED}
+    return table(caption, TextTable(headers, tuple(lines), frozenset({0, 1, 8})), decided_rows=decided)
 
 
 def _values(row: ComparisonRow, scale: Scale, arms: Iterable[str], instances: InstanceNames) -> str:

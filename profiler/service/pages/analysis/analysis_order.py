@@ -33,8 +33,8 @@ class Format(StrEnum):
 @dataclass(frozen=True, slots=True)
 class AnalysisOrder:
     """``store``: its directory.  ``selectors``: "SESSION/VARIANT" for each arm; the session of an experiment.
-    ``phase``: None = as the runs were recorded for, "" = all time.  ``per``: units of work in a run.  ``limit``: rows of tables on
-    pages."""
+    ``phase``: None = as the runs were recorded for, "" = all time.  ``per``: units of work in a run.  ``limit``: rows of
+    tables on a page."""
 
     content: Content
     format: Format

@@ -71,7 +71,7 @@ def comparison_pages(aggregator: Aggregator, renderer: PageRenderer, analyses: A
             request,
             "compare.html",
             shown.status if shown else 200,
-            title=f"{candidate} against {baseline}" if baseline and candidate else "Compare",
+            title="Comparison" if shown else "Compare",
             baseline=baseline,
             candidate=candidate,
             per=f"{per:g}",
