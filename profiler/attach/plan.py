@@ -22,6 +22,8 @@ _WHOLE = 1e-6
 class AttachPlan:
     """``variant``: "" = the name of the process.  ``duration_s``: 0 = until the target ends or somebody asks for the end.
     ``window_s``: how long a window lasts.  ``metrics_address``: page that ``pages`` are read from at the edges of windows.
+    ``begin_at_ns``: the moment (CLOCK_MONOTONIC) at which the first window begins, 0 = at once.  ``instance``: what the process
+    is called in the captures, "" = its name and ID; with one the session ends with the process, and waits for no other.
     ``command``: the words that asked for it, for the session."""
 
     finder: TargetFinder
@@ -34,6 +36,8 @@ class AttachPlan:
     phase: str = ""
     metrics_address: str = ""
     pages: tuple[PageMetric, ...] = ()
+    begin_at_ns: int = 0
+    instance: str = ""
     command: tuple[str, ...] = ("attach",)
 
 

@@ -10,7 +10,6 @@ import contextlib
 import select
 import signal
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import Enum
@@ -21,8 +20,9 @@ from collectors.guard import GroupGuard
 from collectors.host import host_facts
 from collectors.pyspy import PySpyRecorder, PySpySettings, pyspy_perf_settings, pyspy_version, start_pyspy
 from profiler.attach.instance import AttachedInstance, attached_instance
+from profiler.attach.observer import AttachObserver
 from profiler.attach.plan import AttachPlan, check_attach_plan, variant_of
-from profiler.attach.reading import WindowReader, noted
+from profiler.attach.reading import READING_IS_BEHIND, WindowReader, noted
 from profiler.attach.stop_request import StopRequest
 from profiler.attach.summary import AttachSummary, KeptWindow, kept_window, window_line
 from profiler.attach.window import CpuReading, Edge, WindowTimes, read_cpu, read_cpu_again, window_outcome
@@ -33,7 +33,7 @@ from profiler.experiment.run.run_recording import failed
 from profiler.model.capture import Capture, empty_capture
 from profiler.model.event import NON_IDLE_SAMPLES
 from profiler.model.run import CaptureInfo, HostFacts, RunIdentity, RunMode, RunOutcome
-from profiler.store.records import SessionStart, SessionState
+from profiler.store.records import RunKey, SessionStart, SessionState
 from profiler.store.store import Store
 from symbolize.locate import Locator
 
@@ -45,7 +45,6 @@ TICK_S = 1.0
 # py-spy writes its file by itself when its process ends; when a child of that runs on, it is told to.
 ENDS_BY_ITSELF_S = 1.0
 _TRIES = 2
-Note = Callable[[str], None]
 
 
 class Cause(Enum):
@@ -58,7 +57,9 @@ class Cause(Enum):
     PYSPY = "py-spy ended"
 
 
-def python_session(plan: AttachPlan, has_native: bool, store: Store, stop: StopRequest, note: Note) -> AttachSummary:
+def python_session(
+    plan: AttachPlan, has_native: bool, store: Store, stop: StopRequest, observer: AttachObserver
+) -> AttachSummary:
     """Watches until the process ends, somebody asks for the end, or ``plan.duration_s`` has been recorded, gaps not counted;
     every window is in the store soon after its own end.  ``has_native``: also C, C++ and Rust frames.
 
@@ -84,16 +85,20 @@ def python_session(plan: AttachPlan, has_native: bool, store: Store, stop: StopR
         try:
             variant = plan.variant or variant_of(target.name)
             place = _Place(session, variant, plan, instance, host, settings, version, directory, guard)
-            watch = _Watch(place, stop, note)
+            watch = _Watch(place, stop, observer)
             ending = watch.run(store)
-            state = SessionState.INTERRUPTED if stop.number and plan.duration_s else SessionState.FINISHED
+            state = SessionState.INTERRUPTED if stop.is_asked and plan.duration_s else SessionState.FINISHED
         finally:
             store.finish_session(session, state)
-    return AttachSummary(session, variant, ending, tuple(watch.windows), profiler=PROFILER)
+    summary = AttachSummary(session, variant, ending, tuple(watch.windows), profiler=PROFILER)
+    observer.ended(summary)
+    return summary
 
 
 def _check(plan: AttachPlan) -> None:
     check_attach_plan(plan)
+    if plan.begin_at_ns:
+        raise UsageError("a moment to begin goes with perf only: py-spy begins as soon as it has found the interpreter")
     if plan.frequency_hz > HIGHEST_FREQUENCY_HZ:
         raise UsageError(
             f"--frequency {plan.frequency_hz}: py-spy stops the process for every sample, so that {HIGHEST_FREQUENCY_HZ} per "
@@ -118,7 +123,14 @@ class _Place:
     def info(self, segment: _Segment, outcome: RunOutcome) -> CaptureInfo:
         number, instance = segment.number, self.instance
         return CaptureInfo(
-            RunIdentity(self.session, self.variant, number, RunMode.PROFILED, number, instance=instance.target.instance),
+            RunIdentity(
+                self.session,
+                self.variant,
+                number,
+                RunMode.PROFILED,
+                number,
+                instance=self.plan.instance or instance.target.instance,
+            ),
             host=self.host,
             program=instance.program,
             perf=segment.recorder.perf,
@@ -168,7 +180,7 @@ class _Watch:
 
     place: _Place
     stop: StopRequest
-    note: Note
+    observer: AttachObserver
     windows: list[KeptWindow] = field(default_factory=list)
     _number: int = 0
     _has_whole: bool = False
@@ -204,7 +216,7 @@ class _Watch:
             segment.recorder.abort()
             raise
         if reader.is_behind:
-            self.note("reading windows takes longer than recording them: a lower --frequency or a longer --window would do")
+            self.observer.told(READING_IS_BEHIND)
         reader.submit(window)
         self._own_ends = self._own_ends + 1 if cause is Cause.PYSPY else 0
         if self._own_ends >= _TRIES:
@@ -234,6 +246,8 @@ class _Watch:
             if number:
                 self._gaps[number] = begun_ns - self._ended_ns
             else:
+                self.observer.attached(place.session)
+                self.observer.begun(begun_ns)
                 self._announce()
         except BaseException:
             recorder.abort()
@@ -245,7 +259,7 @@ class _Watch:
         """When the first window has begun."""
         place, target = self.place, self.place.instance.target
         frames = "Python and native frames" if place.settings.has_native else "Python frames"
-        self.note(
+        self.observer.told(
             f"session {place.session}: {place.variant} = process {target.pid} ({target.name}), with all it starts; windows of "
             f"{place.plan.window_s:g} s, {NON_IDLE_SAMPLES} at {place.settings.rate_hz} Hz, {frames}, read by {PROFILER} "
             f"{place.version}"
@@ -288,13 +302,14 @@ class _Watch:
         reading = segment.last if cause is Cause.TARGET else read_cpu(target)
         return reading if cause is not Cause.TARGET and target.pid in reading.pids else read_cpu_again(target, segment.last)
 
-    def _kept(self, capture: Capture, locator: Locator) -> None:
+    def _kept(self, key: RunKey, capture: Capture, locator: Locator) -> None:
         """Called when a window is in the store, by the thread that reads them."""
         info = capture.info
         advice = "py-spy could not read these stacks"
-        window = kept_window(capture, self._gaps.pop(info.identity.round, -1), PYSPY_CPU, advice)
+        window = kept_window(key, capture, self._gaps.pop(info.identity.round, -1), PYSPY_CPU, advice)
         self.windows.append(window)
-        self.note(window_line(window))
+        self.observer.told(window_line(window))
+        self.observer.window_kept(window)
         if self.place.plan.phase and not self._is_phase_checked and not info.outcome.failure:
             check_phase(capture, self.place.plan.phase, locator)
             self._is_phase_checked = True

@@ -18,13 +18,15 @@ from profiler.experiment.run.run_recording import RunRecording, recorded_capture
 from profiler.model.capture import Capture
 from profiler.model.run import CaptureInfo
 from profiler.model.sample_selection import selected
+from profiler.store.records import RunKey
 from profiler.store.store import Store
 from symbolize.locate import Locator
 
 # The target goes first.
 _NICENESS = 5
 MOST_WAITING = 4
-Kept = Callable[[Capture, Locator], None]
+READING_IS_BEHIND = "reading windows takes longer than recording them: a lower --frequency or a longer --window would do"
+Kept = Callable[[RunKey, Capture, Locator], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +94,9 @@ class WindowReader:
 
     def _read(self, window: ReadableWindow) -> None:
         capture = window.capture()
-        self._store.add(capture)
+        key = self._store.add(capture)
         self._store.finish_round(capture.info.identity.session, capture.info.identity.round)
-        self._kept(capture, window.locator)
+        self._kept(key, capture, window.locator)
 
 
 def noted(capture: Capture, note: str) -> Capture:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import select
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -21,9 +20,11 @@ from collectors.guard import GroupGuard
 from collectors.host import host_facts
 from collectors.perf_record import PerfEnd, perf_version
 from collectors.prometheus import fetch_page
+from profiler.attach.begin import EARLIEST_ATTACH_S, check_not_passed
 from profiler.attach.instance import AttachedInstance, attached_instance
+from profiler.attach.observer import AttachObserver
 from profiler.attach.plan import AttachPlan, check_attach_plan, variant_of
-from profiler.attach.reading import WindowReader, WindowRecording, recording_path
+from profiler.attach.reading import READING_IS_BEHIND, WindowReader, WindowRecording, recording_path
 from profiler.attach.stop_request import StopRequest
 from profiler.attach.summary import AttachSummary, KeptWindow, kept_window, window_line
 from profiler.attach.window import (
@@ -42,7 +43,7 @@ from profiler.experiment.run.preparation import check_frequency
 from profiler.experiment.run.run_recording import RunRecording
 from profiler.model.capture import Capture
 from profiler.model.run import CaptureInfo, HostFacts, RunIdentity, RunMode, RunOutcome
-from profiler.store.records import SessionStart, SessionState
+from profiler.store.records import RunKey, SessionStart, SessionState
 from profiler.store.store import Store
 from symbolize.locate import Locator
 
@@ -57,8 +58,8 @@ LARGEST_RECORDING_BYTES = 1 << 30
 _MOST_OF_WINDOW = 0.8
 _MOST_LATE = 0.02
 _TRIES = 2
+_LAST_STEP_NS = 2_000_000
 _SLOWER = 1.25
-Note = Callable[[str], None]
 
 
 class Cause(Enum):
@@ -82,10 +83,12 @@ _ENDINGS = {
 }
 
 
-def attach_session(plan: AttachPlan, store: Store, stop: StopRequest, note: Note) -> AttachSummary:
-    """Watches until the end; every window is in the store soon after its own.
+def attach_session(plan: AttachPlan, store: Store, stop: StopRequest, observer: AttachObserver) -> AttachSummary:
+    """Watches until the end; every window is in the store soon after its own.  Several processes may do so at the same time, in
+    one store, too.
 
-    ``CaptureError``, ``UsageError``: what is to be profiled is not there, may not be profiled, or came back as another build.
+    ``CaptureError``, ``UsageError``: what is to be profiled is not there, may not be profiled, or came back as another build;
+    the moment to begin has passed.
     """
     check_attach_plan(plan)
     check_frequency(plan.frequency_hz)
@@ -94,7 +97,9 @@ def attach_session(plan: AttachPlan, store: Store, stop: StopRequest, note: Note
     check_access(target)
     if plan.pages:
         page = fetch_page(plan.metrics_address, plan.pages)
-        note(f"{plan.metrics_address} answers, {sum(map(bool, (found.counts for found in page.counters)))} metrics found")
+        observer.told(
+            f"{plan.metrics_address} answers, {sum(map(bool, (found.counts for found in page.counters)))} metrics found"
+        )
     with contextlib.ExitStack() as stack:
         instances = stack.enter_context(contextlib.ExitStack())
         instance = instances.enter_context(attached_instance(target, plan, version))
@@ -103,19 +108,22 @@ def attach_session(plan: AttachPlan, store: Store, stop: StopRequest, note: Note
         # Whoever may not record is told so before a session begins.
         attach(instance.perf, target, directory / "probe", guard).abort()
         (directory / "probe").unlink(missing_ok=True)
+        check_not_passed(plan.begin_at_ns, time.monotonic_ns())
         host = host_facts()
         started_at = datetime.now(UTC).isoformat(timespec="seconds")
         session = store.begin_session(SessionStart(started_at, host.hostname, plan.command, 0, has_rounds=True))
         state = SessionState.INTERRUPTED
         try:
             variant = plan.variant or variant_of(target.name)
-            watch = _Watch(session, variant, plan, store, stop, note, host, version, directory, guard)
+            watch = _Watch(session, variant, plan, store, stop, observer, host, version, directory, guard)
             ending = watch.run(instance, instances)
-            state = SessionState.INTERRUPTED if stop.number and plan.duration_s else SessionState.FINISHED
+            state = SessionState.INTERRUPTED if stop.is_asked and plan.duration_s else SessionState.FINISHED
         finally:
             store.finish_session(session, state)
     files = f"/proc/{target.pid}/root" if instance.has_own_files and target.is_there() else ""
-    return AttachSummary(session, variant, ending, tuple(watch.windows), files)
+    summary = AttachSummary(session, variant, ending, tuple(watch.windows), files)
+    observer.ended(summary)
+    return summary
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +160,7 @@ class _Watch:
     plan: AttachPlan
     store: Store
     stop: StopRequest
-    note: Note
+    observer: AttachObserver
     host: HostFacts
     version: str
     directory: Path
@@ -193,9 +201,9 @@ class _Watch:
             if cause is not Cause.TARGET:
                 return _ENDINGS[cause]
             ended = f"process {instance.target.pid} ({instance.target.name}) ended"
-            if self.plan.finder.pid:
+            if self.plan.finder.pid or self.plan.instance:
                 return ended
-            self.note(f"{ended}; waiting for another {self.plan.finder}")
+            self.observer.told(f"{ended}; waiting for another {self.plan.finder}")
             following = self._await_another(instances)
             if following is None:
                 return f"{ended}, and no other took its place"
@@ -225,7 +233,7 @@ class _Watch:
             except CaptureError as error:
                 # None for a moment, or an old and a new one, is what a restart looks like.
                 if str(error) != told and told:
-                    self.note(str(error))
+                    self.observer.told(str(error))
                 told = str(error)
             if select.select([self.stop.descriptor], [], [], pause_s)[0]:
                 return None
@@ -237,7 +245,7 @@ class _Watch:
         perf, target = instance.perf, instance.target
         size = f",{perf.dump_bytes}" if perf.dump_bytes else ""
         belongs = f"all of cgroup {target.cgroup}" if target.cgroup else "with all it starts"
-        self.note(
+        self.observer.told(
             f"session {self.session}: {self.variant} = process {target.pid} ({target.name}), {belongs}; windows of "
             f"{self.plan.window_s:g} s, {perf.event} at {perf.frequency_hz} Hz, call graph {perf.call_graph}{size} "
             f"({perf.call_graph_reason})"
@@ -245,13 +253,26 @@ class _Watch:
 
     def _record(self, recorder: _Recorder) -> Cause:
         """Windows of one process, until something ends them."""
-        upcoming = self._attach(recorder.instance)
+        planned_ns = 0 if self._number else self.plan.begin_at_ns
+        early = self._wait_until(planned_ns - round(EARLIEST_ATTACH_S * 1e9), recorder.instance) if planned_ns else None
+        upcoming = self._attach(recorder.instance) if early is None else None
         if upcoming is None:
-            return Cause.TARGET
+            return early or Cause.TARGET
+        if planned_ns:
+            check_not_passed(planned_ns, time.monotonic_ns())
+        is_first = upcoming.number == 0
+        if is_first:
+            self.observer.attached(self.session)
+        early = self._wait_until(planned_ns, recorder.instance, upcoming.perf) if planned_ns else None
+        if early is not None:
+            self._drop(upcoming)
+            return early
         begun_ns = upcoming.perf.begin()
         if not self._end_ns and self.plan.duration_s:
-            self._end_ns = begun_ns + round(self.plan.duration_s * 1e9)
-        segment: _Segment | None = self._segment(upcoming, begun_ns, begun_ns, recorder.edge(self.plan))
+            self._end_ns = (planned_ns or begun_ns) + round(self.plan.duration_s * 1e9)
+        segment: _Segment | None = self._segment(upcoming, planned_ns or begun_ns, begun_ns, recorder.edge(self.plan))
+        if is_first:
+            self.observer.begun(begun_ns)
         self._announce(recorder.instance)
         cause = Cause.TIME
         while segment is not None:
@@ -262,6 +283,19 @@ class _Watch:
                 raise
             segment = self._hand_over(segment, upcoming, cause, recorder)
         return cause
+
+    def _wait_until(self, moment_ns: int, instance: AttachedInstance, perf: AttachedPerf | None = None) -> Cause | None:
+        """Until then, or until something else happens; None when nothing did."""
+        descriptors = [self.stop.descriptor, instance.descriptor, *((perf.descriptor,) if perf is not None else ())]
+        ready: list[int] = []
+        while not ready and (left_ns := moment_ns - time.monotonic_ns()) > 0:
+            # In ever shorter steps: the kernel may make a wait 0.5 % longer, up to 0.1 s (select(2)).
+            ready, _, _ = select.select(descriptors, [], [], left_ns / (2e9 if left_ns > _LAST_STEP_NS else 1e9))
+        if not ready:
+            return None
+        if perf is not None and perf.descriptor in ready:
+            raise CaptureError("perf ended by itself before the first window began")
+        return Cause.ASKED if self.stop.descriptor in ready else Cause.TARGET
 
     def _segment(self, upcoming: _Upcoming, planned_ns: int, begun_ns: int, before: Edge) -> _Segment:
         """``planned_ns``: when it should have begun: later edges stay where they were unless it was much too late."""
@@ -347,7 +381,7 @@ class _Watch:
         info = self._info(segment, recorder.instance, replace(found.outcome, failure=failure))
         recording = RunRecording(segment.path, segment.perf.arguments, end.messages)
         if recorder.reader.is_behind:
-            self.note("reading windows takes longer than recording them: a lower --frequency or a longer --window would do")
+            self.observer.told(READING_IS_BEHIND)
         recorder.reader.submit(
             WindowRecording(recording, info, recorder.instance.locator, "" if failure else found.note, segment.begun_ns)
         )
@@ -360,7 +394,7 @@ class _Watch:
             raise CaptureError(f"perf ended by itself {_TRIES} times in a row: {end.failure or 'it gave no reason'}")
 
     def _info(self, segment: _Segment, instance: AttachedInstance, outcome: RunOutcome) -> CaptureInfo:
-        number, name = segment.number, instance.target.instance
+        number, name = segment.number, self.plan.instance or instance.target.instance
         return CaptureInfo(
             RunIdentity(self.session, self.variant, number, RunMode.PROFILED, number, instance=name),
             host=self.host,
@@ -373,13 +407,14 @@ class _Watch:
             phase=self.plan.phase,
         )
 
-    def _kept(self, capture: Capture, locator: Locator) -> None:
+    def _kept(self, key: RunKey, capture: Capture, locator: Locator) -> None:
         """Called when a window is in the store, by the thread that reads them."""
         info = capture.info
         advice = "lower --frequency, or another --call-graph"
-        window = kept_window(capture, self._gaps.pop(info.identity.round, -1), PERF_CPU, advice)
+        window = kept_window(key, capture, self._gaps.pop(info.identity.round, -1), PERF_CPU, advice)
         self.windows.append(window)
-        self.note(window_line(window))
+        self.observer.told(window_line(window))
+        self.observer.window_kept(window)
         if self.plan.phase and not self._is_phase_checked and not info.outcome.failure:
             check_phase(capture, self.plan.phase, locator)
             self._is_phase_checked = True

@@ -6,15 +6,17 @@ from dataclasses import dataclass
 
 from profiler.model.capture import Capture
 from profiler.model.run import RunOutcome
+from profiler.store.records import RunKey
 from reports.quantities import count, counted, scale_for
 
 
 @dataclass(frozen=True, slots=True)
 class KeptWindow:
-    """A window that is in the store.  ``gap_ns``: time before it that no perf recorded, after a window of the same process;
-    -1 = it is the first one.  ``perf_ns``: CPU time of perf, or of what recorded in its place.  ``advice``: what
-    is said of lost samples."""
+    """A window that is in the store, as ``key``.  ``gap_ns``: time before it that no perf recorded, after a window of the same
+    process; -1 = it is the first one.  ``perf_ns``: CPU time of perf, or of what recorded in its place.  ``advice``: what is
+    said of lost samples."""
 
+    key: RunKey
     number: int
     instance: str
     outcome: RunOutcome
@@ -25,12 +27,12 @@ class KeptWindow:
     advice: str = ""
 
 
-def kept_window(capture: Capture, gap_ns: int, cpu_metric: str, advice: str) -> KeptWindow:
+def kept_window(key: RunKey, capture: Capture, gap_ns: int, cpu_metric: str, advice: str) -> KeptWindow:
     """``cpu_metric``: name of the metric that says what recording took."""
     info = capture.info
     used_ns = next(round(metric.value) for metric in info.outcome.metrics if metric.name == cpu_metric)
     samples, lost = len(capture.samples), capture.quality.lost_samples
-    return KeptWindow(info.identity.round, info.identity.instance, info.outcome, samples, lost, gap_ns, used_ns, advice)
+    return KeptWindow(key, info.identity.round, info.identity.instance, info.outcome, samples, lost, gap_ns, used_ns, advice)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,8 @@ import os
 import re
 import shlex
 import signal
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TextIO
 
 from profiler.attach import defaults
 from profiler.cli.context import CliContext, default_store_directory
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from collectors.attach_target import TargetFinder
     from collectors.prometheus import PageMetric
     from profiler.attach.plan import AttachPlan
-    from profiler.attach.summary import AttachSummary
+    from profiler.attach.summary import AttachSummary, KeptWindow
 
 NAME = "attach"
 HELP = "Profile a process that runs already, window after window"
@@ -112,24 +113,40 @@ def run(arguments: argparse.Namespace, context: CliContext) -> int:
     from profiler.attach.session import attach_session
     from profiler.attach.stop_request import StopRequest
     from profiler.store.store import open_store
-    from reports.plain_text import printable
-
-    def note(line: str) -> None:
-        context.stderr.write(f"{printable(line)}\n")
-        context.stderr.flush()
 
     plan = attach_plan(arguments)
     _check_python(arguments)
     with StopRequest() as stop:
         store = open_store(context.store_directory, create=True)
         if arguments.python:
-            summary = python_session(plan, arguments.native, store, stop, note)
+            summary = python_session(plan, arguments.native, store, stop, _Terminal(context.stderr))
         else:
-            summary = attach_session(plan, store, stop, note)
+            summary = attach_session(plan, store, stop, _Terminal(context.stderr))
     context.stdout.write(_summary_text(summary, context, plan))
     if stop.number and plan.duration_s:
         raise KeyboardInterrupt if stop.number == signal.SIGINT else Terminated(stop.number)
     return 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Terminal:
+    """An ``AttachObserver`` that shows a person all lines; they tell of everything else, too."""
+
+    stream: TextIO
+
+    def told(self, line: str) -> None:
+        from reports.plain_text import printable
+
+        self.stream.write(f"{printable(line)}\n")
+        self.stream.flush()
+
+    def attached(self, session: str) -> None: ...
+
+    def begun(self, begun_ns: int) -> None: ...
+
+    def window_kept(self, window: KeptWindow) -> None: ...
+
+    def ended(self, summary: AttachSummary) -> None: ...
 
 
 def attach_plan(arguments: argparse.Namespace) -> AttachPlan:

@@ -44,6 +44,9 @@ COMMANDS = (
     "rm",
     "import",
     "doctor",
+    "serve",
+    "token",
+    "hosts",
     "demo",
 )
 _READING_COMMANDS = ("report", "compare", "export", "explain")

@@ -12,6 +12,7 @@ from profiler.attach.summary import AttachSummary, KeptWindow
 from profiler.cli.attach import _summary_text
 from profiler.cli.context import CliContext
 from profiler.model.run import RunOutcome
+from profiler.store.records import RunKey
 
 SECOND = 1_000_000_000
 
@@ -19,7 +20,7 @@ SECOND = 1_000_000_000
 def test_windows_that_are_left_out_are_not_summed() -> None:
     """Two windows of 10 s with 4 s of CPU time, 40 samples, and perf at 0.5 s; between them one whose perf died."""
     outcome = RunOutcome(wall_ns=10 * SECOND, user_ns=3 * SECOND, system_ns=SECOND)
-    first = KeptWindow(0, "node-1", outcome, samples=40, lost_samples=1, gap_ns=-1, perf_ns=SECOND // 2)
+    first = KeptWindow(RunKey("2026-1", 0), 0, "node-1", outcome, samples=40, lost_samples=1, gap_ns=-1, perf_ns=SECOND // 2)
     died = replace(first, number=1, outcome=replace(outcome, failure="perf ended with status -9"), gap_ns=2_000_000)
     third = replace(first, number=2, gap_ns=30_000_000)
     summary = AttachSummary("2026-1", "node", "ended as asked", (first, died, third))
