@@ -53,7 +53,7 @@ def _include_routes(app: FastAPI, aggregator: Aggregator, settings: ServiceSetti
     app.include_router(operator_routes(aggregator))
     app.include_router(health_routes(aggregator, settings, counts))
     # Places of: upload_routes(aggregator), experiment_routes(aggregator).
-    app.router.routes.append(PagesMount(pages_app(aggregator, settings), tuple(app.router.routes)))
+    app.router.routes.append(PagesMount(pages_app(aggregator, settings), app.router.routes))
 
 
 def _add_layers(app: FastAPI, aggregator: Aggregator, settings: ServiceSettings, counts: RequestCounts) -> None:

@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, Response
 
 from profiler.errors import StoreError
+from profiler.service.api.problems import problem_answer
 from profiler.service.pages.analysis.analyses import AnalysisBusy, AnalysisRefused, AnalysisTooLong
 from profiler.service.pages.links import with_query
 from profiler.service.pages.login.visitor import LoginNeeded, NotAllowed, known_visitor
@@ -43,6 +44,8 @@ def add_error_pages(app: FastAPI, renderer: PageRenderer) -> None:
 
     async def known(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
+        if "text/html" not in request.headers.get("accept", ""):
+            return problem_answer(error)  # a program, that looked for something else
         message = "There is no such page." if error.status_code == HTTPStatus.NOT_FOUND else str(error.detail)
         return await page(request, error.status_code, message, dict(error.headers or {}))
 

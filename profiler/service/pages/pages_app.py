@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -53,14 +54,15 @@ def pages_app(aggregator: Aggregator, settings: ServiceSettings, limits: PageLim
 
 
 class PagesMount(Mount):
-    """Everything that no other route of the application knows, whatever the method, and that is not the agents'."""
+    """Everything that no other route of the application knows, whatever the method, and that is not of its interface."""
 
-    def __init__(self, pages: ASGIApp, others: tuple[BaseRoute, ...]) -> None:
+    def __init__(self, pages: ASGIApp, all_routes: Sequence[BaseRoute]) -> None:
+        """``all_routes``: of the application, this one included, now and later."""
         super().__init__("", app=pages, name="pages")
-        self._others = others
+        self._all_routes = all_routes
 
     def matches(self, scope: Scope) -> tuple[Match, Any]:
         is_others = scope.get("path", "").startswith(f"{API}/") or any(
-            route.matches(scope)[0] is not Match.NONE for route in self._others
+            route is not self and route.matches(scope)[0] is not Match.NONE for route in self._all_routes
         )
         return (Match.NONE, {}) if is_others else super().matches(scope)

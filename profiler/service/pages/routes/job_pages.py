@@ -15,12 +15,20 @@ from profiler.service.pages.login.visitor import CurrentOperator, CurrentVisitor
 from profiler.service.pages.rendering import PageRenderer
 from profiler.service.pages.views.job_view import JobFilter, job_rows, state_counts
 from profiler.service.pages.views.paging import page_of
+from profiler.service.single_jobs import end_single_job
 
 _ROWS = 50
 
 
 def job_pages(aggregator: Aggregator, renderer: PageRenderer) -> APIRouter:
     router = APIRouter()
+
+    def cancelled(job: str, by: str) -> None:
+        aggregator.jobs.cancel(job, f"cancelled by {by}", aggregator.clock_ns())
+        found = aggregator.jobs.job(job)
+        if found is None:
+            raise HTTPException(404)
+        end_single_job(aggregator, found)
 
     @router.get("/jobs")
     def jobs(
@@ -53,10 +61,7 @@ def job_pages(aggregator: Aggregator, renderer: PageRenderer) -> APIRouter:
     @router.post("/jobs/{job}/cancel")
     async def cancel(request: Request, visitor: CurrentOperator, job: str) -> Response:
         check_form_token(visitor, await read_form(request))
-        if await run_in_threadpool(aggregator.jobs.job, job) is None:
-            raise HTTPException(404)
-        detail = f"cancelled in the browser by {visitor.name}"
-        await run_in_threadpool(aggregator.jobs.cancel, job, detail, aggregator.clock_ns())
+        await run_in_threadpool(cancelled, job, visitor.name)
         return RedirectResponse(job_link(job), 303)
 
     return router

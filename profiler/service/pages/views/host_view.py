@@ -10,12 +10,12 @@ from profiler.model.fitness import Fitness, FitnessCheck
 from profiler.protocol.clock import ClockOffset
 from profiler.protocol.hello import AgentHello, AgentLimits, SpoolState
 from profiler.service.agent_registry import KnownAgent
+from profiler.service.known_hosts import SILENT_HELLOS
 from profiler.service.pages.views.times import ago, moment, span
 from reports.experiment_tables import bytes_text
 from reports.fitness_report import is_fit
 from reports.quantities import counted, scale_for
 
-_LOST_AFTER_HELLOS = 3
 _SECOND_NS = 1_000_000_000
 
 
@@ -88,7 +88,7 @@ def _row(agent: KnownAgent, now_ns: int, hello_s: float) -> HostRow:
 def _presence(silent_ns: int, hello_s: float) -> Presence:
     hellos = silent_ns / (hello_s * _SECOND_NS)
     # One hello may take its time; half of another is no sign of anything.
-    return Presence.LOST if hellos > _LOST_AFTER_HELLOS else Presence.LATE if hellos > 1.5 else Presence.HERE
+    return Presence.LOST if hellos > SILENT_HELLOS else Presence.LATE if hellos > 1.5 else Presence.HERE
 
 
 def _gravity(check: FitnessCheck) -> tuple[bool, bool]:
