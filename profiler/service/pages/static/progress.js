@@ -2,7 +2,7 @@
 // Without it the page is reloaded by the browser.
 "use strict";
 
-const PAUSE_MS = 5000;
+const PAUSE_MS = 3000;
 
 // Whether there is more to come.
 async function refresh() {
