@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 from profiler.model.fitness import Fitness, FitnessCheck
@@ -70,8 +72,6 @@ def fill(aggregator: Aggregator, now_ns: int) -> None:
 
 def add_hostile_captures(store: Store, variant: str = "odd") -> str:
     """Two runs whose functions, host and command have hostile names; the session."""
-    from dataclasses import replace
-
     command = ("epoch", *HOSTILE)
     session = store.begin_session(SessionStart("2026-12-01T10:00:00+00:00", MARKUP, command, 0, has_rounds=True))
     # A slash parts the functions of a stack here.
@@ -87,8 +87,6 @@ def add_hostile_captures(store: Store, variant: str = "odd") -> str:
 
 def copy_demo_store(fixtures: Path, directory: Path) -> None:
     """The demonstration's store, with its two programs where the server looks for debug files."""
-    import shutil
-
     shutil.copytree(fixtures / "epoch_demo" / "store", directory)
     (directory / "debug").mkdir()
     for program in ("portable", "sha-ni"):

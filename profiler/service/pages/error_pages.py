@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from http import HTTPStatus
+from urllib.parse import quote
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -58,7 +59,8 @@ def add_error_pages(app: FastAPI, renderer: PageRenderer) -> None:
         return await page(request, 400 if error.is_question_wrong else 422, str(error))
 
     async def login(request: Request, error: Exception) -> Response:
-        after = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+        query = request.scope["query_string"].decode("latin-1")
+        after = quote(request.scope["path"]) + (f"?{query}" if query else "")
         return RedirectResponse(with_query("/login", after=after if request.method == "GET" else ""), 303)
 
     async def not_allowed(request: Request, error: Exception) -> Response:

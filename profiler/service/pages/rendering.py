@@ -40,7 +40,7 @@ class PageRenderer:
         visitor: Visitor | None = getattr(request.state, "visitor", None)
         token = form_token(visitor.identifier) if visitor is not None else ""
         text = self._environment.get_template(template).render(
-            visitor=visitor, form_token=token, here=request.url.path, **values
+            visitor=visitor, form_token=token, here=request.scope["path"], **values
         )
         response = HTMLResponse(text, status)
         if visitor is not None and visitor.is_local and request.cookies.get(COOKIE) != visitor.identifier:
@@ -50,9 +50,11 @@ class PageRenderer:
 
 def set_session_cookie(request: Request, response: Response, identifier: str) -> None:
     """Out of reach of scripts and of other sites; over TLS only where there is TLS."""
-    response.set_cookie(
-        COOKIE, identifier, SESSION_SECONDS, httponly=True, samesite="strict", secure=request.url.scheme == "https"
-    )
+    response.set_cookie(COOKIE, identifier, SESSION_SECONDS, httponly=True, samesite="strict", secure=is_encrypted(request))
+
+
+def is_encrypted(request: Request) -> bool:
+    return bool(request.scope["scheme"] == "https")
 
 
 def safe_html(piece: bytes) -> Markup:

@@ -8,9 +8,9 @@ name, have no session, and end at the login page.
 from __future__ import annotations
 
 import ipaddress
+import re
 from dataclasses import dataclass
 from typing import Annotated, TypeAlias
-from urllib.parse import urlsplit
 
 from fastapi import Depends, Request
 
@@ -88,7 +88,7 @@ def is_local(request: Request) -> bool:
     if request.app.state.is_behind_proxy or any(header in request.headers for header in _PROXY_HEADERS):
         return False
     client = request.client.host if request.client is not None else ""
-    return _is_loopback(client) and _is_loopback(urlsplit(f"//{request.headers.get('host', '')}").hostname or "")
+    return _is_loopback(client) and _is_loopback(_without_port(request.headers.get("host", "")))
 
 
 def _visitor(request: Request) -> Visitor | None:
@@ -103,6 +103,12 @@ def _visitor(request: Request) -> Visitor | None:
     if token is None or token.revoked_ns or token.scope is Scope.AGENT:
         return None
     return Visitor(identifier, token.scope, token.name, False)
+
+
+def _without_port(host: str) -> str:
+    """The name or address in a Host header, whatever else stands there."""
+    match = re.fullmatch(r"(?:\[([0-9a-fA-F:.]+)\]|([^:\[\]]+))(?::[0-9]+)?", host)
+    return (match[1] or match[2]) if match else ""
 
 
 def _is_loopback(host: str) -> bool:

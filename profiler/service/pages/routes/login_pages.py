@@ -14,7 +14,7 @@ from profiler.service.pages.login.forms import check_form_token, read_form
 from profiler.service.pages.login.login_attempts import LoginAttempts
 from profiler.service.pages.login.page_sessions import SESSION_SECONDS, PageSession, digest_of_identifier, new_identifier
 from profiler.service.pages.login.visitor import COOKIE, CurrentVisitor
-from profiler.service.pages.rendering import PageRenderer, set_session_cookie
+from profiler.service.pages.rendering import PageRenderer, is_encrypted, set_session_cookie
 
 _NOT_VALID = "This is no valid token of a reader or an operator."
 _HOME = "/hosts"
@@ -56,7 +56,7 @@ def login_pages(aggregator: Aggregator, renderer: PageRenderer, attempts: LoginA
         check_form_token(visitor, await read_form(request))
         await run_in_threadpool(aggregator.page_sessions.remove, digest_of_identifier(visitor.identifier))
         answer = RedirectResponse("/login", 303)
-        answer.delete_cookie(COOKIE, httponly=True, samesite="strict", secure=request.url.scheme == "https")
+        answer.delete_cookie(COOKIE, httponly=True, samesite="strict", secure=is_encrypted(request))
         return answer
 
     return router
