@@ -24,6 +24,7 @@ LAYERS = {
     "profiler.analysis.comparison": 1,
     "profiler.codec": 1,
     "profiler.protocol": 1,
+    "profiler.toml": 1,
     "profiler.store": 2,
     "profiler.pipeline": 2,
     "profiler.stored_arms": 2,

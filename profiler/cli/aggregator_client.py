@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 TOKEN_FILE_VARIABLE = "SLOTSCOPE_TOKEN_FILE"
 _TIMEOUT_S = 30.0
+_SLOW_TIMEOUT_S = 330.0
 _LOOPBACK = ("http://127.", "http://[::1]", "http://localhost:", "http://localhost/")
 
 
@@ -30,9 +31,13 @@ class ServerOptions:
     ca: Path | None
 
 
-def add_server_options(parser: argparse.ArgumentParser) -> None:
-    """--server, --token-file, --ca."""
-    parser.add_argument("--server", metavar="URL", help="ask this aggregator (default: the store on this machine)")
+def add_server_options(
+    parser: argparse.ArgumentParser,
+    purpose: str = "ask this aggregator (default: the store on this machine)",
+    needed: bool = False,
+) -> None:
+    """--server, --token-file, --ca.  ``purpose``: the help of the first, which may be ``needed``."""
+    parser.add_argument("--server", metavar="URL", help=purpose, required=needed)
     parser.add_argument("--token-file", type=Path, metavar="FILE", help=f"holds the token (default: ${TOKEN_FILE_VARIABLE})")
     parser.add_argument("--ca", type=Path, metavar="FILE", help="authority of the aggregator's certificate, PEM")
 
@@ -53,6 +58,22 @@ def server_options(arguments: argparse.Namespace) -> ServerOptions | None:
 def fetch_json(options: ServerOptions, path: str) -> Json:
     """What the aggregator answers.  ``UsageError``: the token is not taken; ``StoreError``: it cannot be reached, or has a
     problem."""
+    return _json(options, _response(options, "GET", path))
+
+
+def send_json(options: ServerOptions, path: str, body: Json) -> Json:
+    """The answer to a POST; errors as of ``fetch_json``, and ``UsageError`` when what is asked for cannot be done."""
+    return _json(options, _response(options, "POST", path, body))
+
+
+def fetch_text(options: ServerOptions, path: str) -> str:
+    """As ``fetch_json``, whatever the text is; the aggregator may work on it for minutes."""
+    return _response(options, "GET", path, timeout_s=_SLOW_TIMEOUT_S).text
+
+
+def _response(
+    options: ServerOptions, method: str, path: str, body: Json = None, timeout_s: float = _TIMEOUT_S
+) -> httpx.Response:
     check_packages(("httpx",), "agent")
     import ssl
 
@@ -64,12 +85,16 @@ def fetch_json(options: ServerOptions, path: str) -> Json:
         raise UsageError(f"{options.ca}: not a certificate in PEM ({error.strerror or error})") from None
     headers = {"Authorization": f"Bearer {_token(options.token_file)}"}
     try:
-        with httpx.Client(verify=context, timeout=_TIMEOUT_S, trust_env=False) as client:
-            response = client.get(f"{options.server}{path}", headers=headers)
+        with httpx.Client(verify=context, timeout=timeout_s, trust_env=False) as client:
+            response = client.request(method, f"{options.server}{path}", headers=headers, json=body)
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise StoreError(f"{options.server}: {error or type(error).__name__}") from None
     if response.is_error:
         raise _refused(options, response)
+    return response
+
+
+def _json(options: ServerOptions, response: httpx.Response) -> Json:
     try:
         answer: Json = response.json()
     except ValueError:
@@ -96,4 +121,6 @@ def _refused(options: ServerOptions, response: httpx.Response) -> UsageError | S
     known = problem if isinstance(problem, dict) else {}
     detail = str(known.get("detail") or known.get("title") or response.reason_phrase)
     message = f"{options.server}: {response.status_code}: {detail}"
+    if response.request.method == "POST" and response.status_code in (409, 422):
+        return UsageError(detail)
     return UsageError(message) if response.status_code in (401, 403) else StoreError(message)

@@ -17,6 +17,7 @@ HELP = "Run the aggregator for agents on other hosts"
 
 DEFAULT_PORT = 8640
 _HIGHEST_PORT = 65_535
+_SHORTEST_LEAD_S, _LONGEST_LEAD_S = 1.0, 600.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,6 +32,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="a proxy in front does TLS and limits addresses; trust its X-Forwarded-For",
     )
+    parser.add_argument(
+        "--round-lead",
+        type=_seconds,
+        metavar="SECONDS",
+        help="of experiments: from the order of a round to its beginning; profilers attach meanwhile (default: 15)",
+    )
     parser.add_argument("--log-requests", action="store_true", help="log every request, not only what went wrong")
 
 
@@ -40,6 +47,16 @@ def port_argument(text: str) -> int:
     return int(text)
 
 
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not _SHORTEST_LEAD_S <= seconds <= _LONGEST_LEAD_S:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected {_SHORTEST_LEAD_S:g} to {_LONGEST_LEAD_S:g} seconds")
+    return seconds
+
+
 def run(arguments: argparse.Namespace, context: CliContext) -> int:
     check_server_extra()
     from profiler.cli.termination import signals_as_interrupts
@@ -47,13 +64,15 @@ def run(arguments: argparse.Namespace, context: CliContext) -> int:
     from profiler.service.aggregator import open_aggregator
     from profiler.service.api.app import make_app
     from profiler.service.api.settings import ServiceSettings
+    from profiler.service.experiments.settings import RoundSettings
     from profiler.service.listening.serve import Address, serve
     from profiler.service.listening.server_log import log_to
 
     if (arguments.tls_cert is None) != (arguments.tls_key is None):
         raise UsageError("--tls-cert and --tls-key belong together")
     aggregator = open_aggregator(context.store_directory, create=True)
-    settings = ServiceSettings(is_behind_proxy=arguments.behind_proxy)
+    rounds = RoundSettings() if arguments.round_lead is None else RoundSettings(lead_s=arguments.round_lead)
+    settings = ServiceSettings(is_behind_proxy=arguments.behind_proxy, rounds=rounds)
     log_to(context.stderr, arguments.log_requests)
     address = Address(arguments.host, arguments.port, arguments.tls_cert, arguments.tls_key)
 

@@ -12,6 +12,11 @@ from profiler.service.access import sqlite_tokens
 from profiler.service.access.sqlite_tokens import SqliteTokenRegistry
 from profiler.service.access.token_registry import TokenRegistry
 from profiler.service.agent_registry import AgentRegistry
+from profiler.service.experiments import sqlite_experiments
+from profiler.service.experiments.experiment_board import ExperimentBoard
+from profiler.service.experiments.sqlite_experiments import SqliteExperimentBoard
+from profiler.service.ingest import ingest
+from profiler.service.ingest.ingest import Ingest, open_ingest
 from profiler.service.job_board import JobBoard
 from profiler.service.pages.login import sqlite_page_sessions
 from profiler.service.pages.login.page_sessions import PageSessionRegistry
@@ -22,7 +27,14 @@ from profiler.service.sqlite_jobs import SqliteJobBoard
 from profiler.store.store import Store, open_store
 
 # Of every module that owns tables in the service database.
-TABLES = (*sqlite_tokens.TABLES, *sqlite_agents.TABLES, *sqlite_jobs.TABLES, *sqlite_page_sessions.TABLES)
+TABLES = (
+    *sqlite_tokens.TABLES,
+    *sqlite_agents.TABLES,
+    *sqlite_jobs.TABLES,
+    *ingest.TABLES,
+    *sqlite_experiments.TABLES,
+    *sqlite_page_sessions.TABLES,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +45,8 @@ class Aggregator:
     agents: AgentRegistry
     jobs: JobBoard
     tokens: TokenRegistry
+    ingest: Ingest
+    experiments: ExperimentBoard
     page_sessions: PageSessionRegistry
     clock_ns: Callable[[], int] = time.time_ns
 
@@ -42,10 +56,13 @@ def open_aggregator(directory: Path, create: bool) -> Aggregator:
     ``SqliteFile``."""
     store = open_store(directory, create)
     file = open_service_file(directory, TABLES, create)
+    jobs = SqliteJobBoard(file)
     return Aggregator(
         store=store,
         agents=SqliteAgentRegistry(file),
-        jobs=SqliteJobBoard(file),
+        jobs=jobs,
         tokens=SqliteTokenRegistry(file),
+        ingest=open_ingest(store, jobs, file, time.time_ns),
+        experiments=SqliteExperimentBoard(file),
         page_sessions=SqlitePageSessionRegistry(file),
     )

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
+from dataclasses import replace
 from importlib.metadata import version
 
 from fastapi import FastAPI
@@ -26,15 +27,23 @@ from profiler.service.api.reader_routes import reader_routes
 from profiler.service.api.request_counts import RequestCounting, RequestCounts
 from profiler.service.api.settings import ServiceSettings
 from profiler.service.api.stopping import prepare_stopping
+from profiler.service.experiments.round_loop import RoundLoop
+from profiler.service.experiments.routes import experiment_routes
+from profiler.service.ingest.routes import upload_routes
+from profiler.service.known_hosts import SILENT_HELLOS
 from profiler.service.pages.pages_app import PagesMount, pages_app
 
 
 def make_app(aggregator: Aggregator, settings: ServiceSettings) -> FastAPI:
-    """While it runs (its lifespan), agents that fall silent are noticed."""
+    """While it runs (its lifespan), agents that fall silent are noticed, and experiments are carried on."""
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        async with _running(AgentWatch(aggregator, settings.hello_s)):
+        rounds = replace(settings.rounds, silent_s=SILENT_HELLOS * settings.hello_s)
+        async with (
+            _running(AgentWatch(aggregator, settings.hello_s).run(), "silent agents are not noticed any more"),
+            _running(RoundLoop(aggregator, rounds).run(), "experiments are not carried on any more"),
+        ):
             yield
 
     app = FastAPI(title="slotscope aggregator", docs_url=None, redoc_url=None, redirect_slashes=False, lifespan=lifespan)
@@ -52,7 +61,8 @@ def _include_routes(app: FastAPI, aggregator: Aggregator, settings: ServiceSetti
     app.include_router(reader_routes(aggregator, settings))
     app.include_router(operator_routes(aggregator))
     app.include_router(health_routes(aggregator, settings, counts))
-    # Places of: upload_routes(aggregator), experiment_routes(aggregator).
+    app.include_router(upload_routes(aggregator))
+    app.include_router(experiment_routes(aggregator))
     app.router.routes.append(PagesMount(pages_app(aggregator, settings), app.router.routes))
 
 
@@ -68,17 +78,18 @@ def _add_layers(app: FastAPI, aggregator: Aggregator, settings: ServiceSettings,
 
 
 @contextlib.asynccontextmanager
-async def _running(watch: AgentWatch) -> AsyncIterator[None]:
-    task = asyncio.create_task(watch.run())
-    task.add_done_callback(_say_when_failed)
+async def _running(work: Coroutine[None, None, None], at_its_end: str) -> AsyncIterator[None]:
+    """Meanwhile.  ``at_its_end``: what to say when it fails."""
+
+    def say_when_failed(task: asyncio.Task[None]) -> None:
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            LOG.error("%s: %s: %s", at_its_end, type(error).__name__, error)
+
+    task = asyncio.create_task(work)
+    task.add_done_callback(say_when_failed)
     try:
         yield
     finally:
         task.cancel()
         await asyncio.wait((task,))
-
-
-def _say_when_failed(task: asyncio.Task[None]) -> None:
-    error = None if task.cancelled() else task.exception()
-    if error is not None:
-        LOG.error("silent agents are not noticed any more: %s: %s", type(error).__name__, error)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from profiler.service.experiments.settings import RoundSettings
 from profiler.service.known_hosts import DEFAULT_HELLO_S
 
 
@@ -40,3 +41,4 @@ class ServiceSettings:
     hello_s: float = DEFAULT_HELLO_S
     is_behind_proxy: bool = False
     limits: Limits = field(default_factory=Limits)
+    rounds: RoundSettings = field(default_factory=RoundSettings)
