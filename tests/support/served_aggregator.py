@@ -6,6 +6,7 @@ As a program, `served_aggregator.py STORE SETTINGS` does what `slotscope serve` 
 from __future__ import annotations
 
 import json
+import resource
 import signal
 import ssl
 import subprocess
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
+import pytest
 
 from profiler.codec.json_values import from_json, to_json
 from profiler.service.access.token_registry import Scope
@@ -68,6 +70,19 @@ def served_with(store: Path, settings: ServiceSettings) -> Iterator[ServedAggreg
     command = [sys.executable, __file__, str(store), json.dumps(to_json(settings))]
     with _running(command, store, True) as aggregator:
         yield aggregator
+
+
+@contextmanager
+def many_descriptors(count: int) -> Iterator[None]:
+    """So many open files for this process, or the test is skipped."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < count:
+        pytest.skip(f"only {hard} open files are allowed here")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, count), hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def token_of(store: Path, name: str, scope: Scope) -> str:
