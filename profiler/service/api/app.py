@@ -26,6 +26,7 @@ from profiler.service.api.reader_routes import reader_routes
 from profiler.service.api.request_counts import RequestCounting, RequestCounts
 from profiler.service.api.settings import ServiceSettings
 from profiler.service.api.stopping import prepare_stopping
+from profiler.service.ingest.routes import upload_routes
 
 
 def make_app(aggregator: Aggregator, settings: ServiceSettings) -> FastAPI:
@@ -51,7 +52,8 @@ def _include_routes(app: FastAPI, aggregator: Aggregator, settings: ServiceSetti
     app.include_router(reader_routes(aggregator, settings))
     app.include_router(operator_routes(aggregator))
     app.include_router(health_routes(aggregator, settings, counts))
-    # Places of: upload_routes(aggregator), experiment_routes(aggregator), page_routes(aggregator).
+    app.include_router(upload_routes(aggregator))
+    # Places of: experiment_routes(aggregator), page_routes(aggregator).
 
 
 def _add_layers(app: FastAPI, aggregator: Aggregator, settings: ServiceSettings, counts: RequestCounts) -> None:
