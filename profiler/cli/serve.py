@@ -54,10 +54,10 @@ def run(arguments: argparse.Namespace, context: CliContext) -> int:
         raise UsageError("--tls-cert and --tls-key belong together")
     aggregator = open_aggregator(context.store_directory, create=True)
     settings = ServiceSettings(is_behind_proxy=arguments.behind_proxy)
-    log_to(context.stderr, arguments.log_requests)
     address = Address(arguments.host, arguments.port, arguments.tls_cert, arguments.tls_key)
 
     def ready(url: str) -> None:
+        log_to(context.stderr, arguments.log_requests)
         context.stdout.write(f"serving {context.store_directory} at {url}\n{_advice(aggregator)}")
         context.stdout.flush()
 

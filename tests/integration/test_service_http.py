@@ -209,24 +209,6 @@ def test_a_port_that_is_taken_is_one_line(store: Path) -> None:
     assert (ended.returncode, ended.stdout, ended.stderr) == (1, "", expected)
 
 
-@pytest.mark.parametrize(
-    ("options", "named"),
-    [
-        (("--host", "0.0.0.0"), "give --tls-cert and --tls-key, or --behind-proxy"),
-        (("--host", "::"), "give --tls-cert and --tls-key, or --behind-proxy"),
-        (("--tls-cert", "nothing.pem"), "--tls-cert and --tls-key belong together"),
-        (("--tls-cert", "nothing.pem", "--tls-key", "nothing.pem"), "nothing.pem: cannot be read"),
-        (("--tls-cert", __file__, "--tls-key", __file__), "not a certificate with its key"),
-        (("--host", "not a host"), "not a host:0: "),
-        (("--port", "65536"), "'65536' is not a port"),
-    ],
-)
-def test_what_it_does_not_start_with(store: Path, options: tuple[str, ...], named: str) -> None:
-    ended = slotscope(store, "serve", *(("--port", "0") if "--port" not in options else ()), *options)
-    assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (2, "", 1)
-    assert named in ended.stderr
-
-
 def test_without_a_token_it_starts_and_says_how_to_make_one(store: Path) -> None:
     with served(store) as aggregator:
         assert aggregator.process.stdout is not None
