@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import ipaddress
 import os
-import urllib.parse
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -58,6 +56,9 @@ def server_options(arguments: argparse.Namespace) -> ServerOptions | None:
 
 def _is_safe(server: str) -> bool:
     """Nobody else can read what is sent there."""
+    import ipaddress
+    import urllib.parse
+
     try:
         parts = urllib.parse.urlsplit(server)
         if parts.scheme != "http" or parts.hostname == "localhost":

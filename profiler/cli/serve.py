@@ -73,10 +73,10 @@ def run(arguments: argparse.Namespace, context: CliContext) -> int:
     aggregator = open_aggregator(context.store_directory, create=True)
     rounds = RoundSettings() if arguments.round_lead is None else RoundSettings(lead_s=arguments.round_lead)
     settings = ServiceSettings(is_behind_proxy=arguments.behind_proxy, rounds=rounds)
-    log_to(context.stderr, arguments.log_requests)
     address = Address(arguments.host, arguments.port, arguments.tls_cert, arguments.tls_key)
 
     def ready(url: str) -> None:
+        log_to(context.stderr, arguments.log_requests)
         context.stdout.write(f"serving {context.store_directory} at {url}\n{_advice(aggregator)}")
         context.stdout.flush()
 

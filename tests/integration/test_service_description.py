@@ -41,12 +41,12 @@ def check_description(directory: Path, *options: str) -> None:
     store = directory / "store"
     agent, operator = token_of(store, "host1", Scope.AGENT), token_of(store, "alice", Scope.OPERATOR)
     unlimited = RateLimit(1e6, 1e6)
-    settings = ServiceSettings(limits=Limits(by_address=unlimited, by_token=unlimited))
+    settings = ServiceSettings(longest_wait_s=0.1, limits=Limits(by_address=unlimited, by_token=unlimited))
     with served_with(store, settings) as aggregator:
         with aggregator.client(agent) as client:
             assert client.post(HELLO, json=to_json(hello())).status_code == 200
         with aggregator.client(operator) as client:
-            client.post("/api/v1/jobs", json=to_json(JobSubmission("host1", attach_order())))
+            assert client.post("/api/v1/jobs", json=to_json(JobSubmission("host1", attach_order()))).status_code == 201
         run_schemathesis(aggregator, agent, directory, "--include-path-regex", "^/api/v1/agent/", *options)
         run_schemathesis(aggregator, operator, directory, "--exclude-path-regex", "^/api/v1/agent/", *options)
         assert "Traceback" not in aggregator.log.read_text()

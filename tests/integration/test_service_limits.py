@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import resource
 import socket
 import time
 from collections.abc import Iterator
@@ -17,7 +16,7 @@ from profiler.protocol.addresses import HELLO
 from profiler.service.access.token_registry import Scope
 from profiler.service.api.settings import Limits, ServiceSettings
 from support.aggregators import hello
-from support.served_aggregator import ServedAggregator, served_with, token_of
+from support.served_aggregator import ServedAggregator, many_descriptors, served_with, token_of
 
 HEAD = b"POST /api/v1/agent/hello HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
 
@@ -58,21 +57,13 @@ def is_cut_off_while_sending(connection: socket.socket, piece: bytes) -> bool:
     return False
 
 
-@contextlib.contextmanager
-def many_descriptors(count: int) -> Iterator[None]:
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if hard != resource.RLIM_INFINITY and hard < count:
-        pytest.skip(f"only {hard} open files are allowed here")
-    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, count), hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-
-
 def test_a_thousand_idle_connections_stop_nobody(store: Path) -> None:
     secret = token_of(store, "host1", Scope.AGENT)
-    with many_descriptors(1500), limited(store, Limits(head_s=600)) as aggregator, contextlib.ExitStack() as idle:
+    with (
+        many_descriptors(1500),
+        limited(store, Limits(head_s=600, connections=1000)) as aggregator,
+        contextlib.ExitStack() as idle,
+    ):
         begun = time.monotonic()
         connections = [idle.enter_context(socket.create_connection(aggregator.address)) for _ in range(1000)]
         for connection in connections[::2]:

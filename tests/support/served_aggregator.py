@@ -6,6 +6,7 @@ As a program, `served_aggregator.py STORE SETTINGS` does what `slotscope serve` 
 from __future__ import annotations
 
 import json
+import resource
 import signal
 import ssl
 import subprocess
@@ -17,9 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
+import pytest
 
 from profiler.codec.json_values import from_json, to_json
-from profiler.service.access.token_registry import Scope
+from profiler.service.access.token_registry import Scope, Token, digest_of, new_secret
+from profiler.service.aggregator import open_aggregator
 from profiler.service.api.settings import ServiceSettings
 
 _SERVE = (sys.executable, "-m", "profiler.cli.main", "--store")
@@ -28,12 +31,12 @@ ENDS_WITHIN_S = 30
 
 @dataclass
 class ServedAggregator:
-    """``log``: what it wrote on standard error."""
+    """``log``: what it wrote on standard error.  ``trusted``: False where it speaks plain HTTP."""
 
     process: subprocess.Popen[str]
     url: str
     log: Path
-    trusted: ssl.SSLContext | bool = True
+    trusted: ssl.SSLContext | bool = False
 
     def client(self, secret: str = "") -> httpx.Client:
         headers = {"Authorization": f"Bearer {secret}"} if secret else {}
@@ -57,7 +60,7 @@ class ServedAggregator:
 
 
 @contextmanager
-def served(store: Path, *options: str, trusted: ssl.SSLContext | bool = True) -> Iterator[ServedAggregator]:
+def served(store: Path, *options: str, trusted: ssl.SSLContext | bool = False) -> Iterator[ServedAggregator]:
     """`slotscope serve` with these options."""
     with _running([*_SERVE, str(store), "serve", "--port", "0", *options], store, trusted) as aggregator:
         yield aggregator
@@ -66,13 +69,29 @@ def served(store: Path, *options: str, trusted: ssl.SSLContext | bool = True) ->
 @contextmanager
 def served_with(store: Path, settings: ServiceSettings) -> Iterator[ServedAggregator]:
     command = [sys.executable, __file__, str(store), json.dumps(to_json(settings))]
-    with _running(command, store, True) as aggregator:
+    with _running(command, store, False) as aggregator:
         yield aggregator
 
 
+@contextmanager
+def many_descriptors(count: int) -> Iterator[None]:
+    """So many open files for this process, or the test is skipped."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < count:
+        pytest.skip(f"only {hard} open files are allowed here")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, count), hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
 def token_of(store: Path, name: str, scope: Scope) -> str:
-    """The secret that `slotscope token create` prints."""
-    return slotscope(store, "token", "create", name, "--scope", scope).stdout.strip()
+    """The secret of a new token, made beside the running aggregator as `slotscope token create` does."""
+    secret = new_secret()
+    tokens = open_aggregator(store, create=True).tokens
+    assert tokens.add(Token(name, scope, time.time_ns()), digest_of(secret))
+    return secret
 
 
 def slotscope(store: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -98,7 +117,6 @@ def _running(command: list[str], store: Path, trusted: ssl.SSLContext | bool) ->
 
 
 def _serve_with(store: Path, settings: ServiceSettings) -> None:
-    from profiler.service.aggregator import open_aggregator
     from profiler.service.api.app import make_app
     from profiler.service.listening.serve import Address, serve
     from profiler.service.listening.server_log import log_to

@@ -119,6 +119,27 @@ def test_a_missing_extra_is_named(
     assert not store.exists()
 
 
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (("--host", "0.0.0.0"), "give --tls-cert and --tls-key, or --behind-proxy"),
+        (("--host", "::"), "give --tls-cert and --tls-key, or --behind-proxy"),
+        (("--tls-cert", "nothing.pem"), "--tls-cert and --tls-key belong together"),
+        (("--tls-cert", "nothing.pem", "--tls-key", "nothing.pem"), "nothing.pem: cannot be read"),
+        (("--tls-cert", __file__, "--tls-key", __file__), "not a certificate with its key"),
+        (("--host", "not a host"), "not a host:0: "),
+        (("--port", "65536"), "'65536' is not a port"),
+    ],
+)
+def test_what_it_does_not_start_with(
+    store: Path, capsys: pytest.CaptureFixture[str], options: tuple[str, ...], named: str
+) -> None:
+    assert run(store, "serve", *(("--port", "0") if "--port" not in options else ()), *options) == 2
+    shown = capsys.readouterr()
+    assert (shown.out, shown.err.count("\n")) == ("", 1)
+    assert named in shown.err
+
+
 def test_log_lines_hold_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     import logging
 
