@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from profiler.cli.context import CliContext
+from profiler.cli.prune import age_argument, count_argument
 from profiler.cli.server_extra import check_server_extra
 
 if TYPE_CHECKING:
@@ -38,6 +39,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help="of experiments: from the order of a round to its beginning; profilers attach meanwhile (default: 15)",
     )
+    parser.add_argument(
+        "--older-than", type=age_argument, metavar="AGE", help="once an hour, `slotscope prune` with this option"
+    )
+    parser.add_argument(
+        "--keep-sessions", type=count_argument, metavar="N", help="and with this one (default: nothing is removed)"
+    )
     parser.add_argument("--log-requests", action="store_true", help="log every request, not only what went wrong")
 
 
@@ -67,12 +74,14 @@ def run(arguments: argparse.Namespace, context: CliContext) -> int:
     from profiler.service.experiments.settings import RoundSettings
     from profiler.service.listening.serve import Address, serve
     from profiler.service.listening.server_log import log_to
+    from profiler.store.prune import RetentionRule
 
     if (arguments.tls_cert is None) != (arguments.tls_key is None):
         raise UsageError("--tls-cert and --tls-key belong together")
     aggregator = open_aggregator(context.store_directory, create=True)
     rounds = RoundSettings() if arguments.round_lead is None else RoundSettings(lead_s=arguments.round_lead)
-    settings = ServiceSettings(is_behind_proxy=arguments.behind_proxy, rounds=rounds)
+    retention = RetentionRule(arguments.older_than, arguments.keep_sessions)
+    settings = ServiceSettings(is_behind_proxy=arguments.behind_proxy, rounds=rounds, retention=retention)
     address = Address(arguments.host, arguments.port, arguments.tls_cert, arguments.tls_key)
 
     def ready(url: str) -> None:

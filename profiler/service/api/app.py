@@ -29,13 +29,14 @@ from profiler.service.api.settings import ServiceSettings
 from profiler.service.api.stopping import prepare_stopping
 from profiler.service.experiments.round_loop import RoundLoop
 from profiler.service.experiments.routes import experiment_routes
+from profiler.service.ingest.retention_loop import RetentionLoop
 from profiler.service.ingest.routes import upload_routes
 from profiler.service.known_hosts import SILENT_HELLOS
 from profiler.service.pages.pages_app import PagesMount, pages_app
 
 
 def make_app(aggregator: Aggregator, settings: ServiceSettings) -> FastAPI:
-    """While it runs (its lifespan), agents that fall silent are noticed, and experiments are carried on."""
+    """While it runs (its lifespan), agents that fall silent are noticed, experiments are carried on, and old sessions go."""
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -43,6 +44,7 @@ def make_app(aggregator: Aggregator, settings: ServiceSettings) -> FastAPI:
         async with (
             _running(AgentWatch(aggregator, settings.hello_s).run(), "silent agents are not noticed any more"),
             _running(RoundLoop(aggregator, rounds).run(), "experiments are not carried on any more"),
+            _running(RetentionLoop(aggregator.ingest, settings.retention).run(), "nothing old is removed any more"),
         ):
             yield
 

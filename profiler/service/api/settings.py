@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from profiler.service.experiments.settings import RoundSettings
 from profiler.service.known_hosts import DEFAULT_HELLO_S
+from profiler.store.prune import RetentionRule
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ class Limits:
 @dataclass(frozen=True, slots=True)
 class ServiceSettings:
     """``hello_s``: how often an agent is to say hello; after three times as long of silence it is lost.
-    ``longest_wait_s``: an agent that waits for jobs is answered by then.
+    ``longest_wait_s``: an agent that waits for jobs is answered by then.  ``retention``: which sessions go when they are old.
     ``is_behind_proxy``: requests come from a proxy: addresses say nothing about who asks, and are the proxy's to limit."""
 
     hello_s: float = DEFAULT_HELLO_S
@@ -44,3 +45,4 @@ class ServiceSettings:
     is_behind_proxy: bool = False
     limits: Limits = field(default_factory=Limits)
     rounds: RoundSettings = field(default_factory=RoundSettings)
+    retention: RetentionRule = field(default_factory=RetentionRule)
