@@ -61,9 +61,9 @@ def test_a_regular_expression_that_never_ends_is_ended(
     monkeypatch.setattr(running_job, "SLACK_S", 3.0)
     monkeypatch.setattr(running_job, "GRACE_S", 0.5)
     order = replace(ORDER, metrics=(OrderedMetric("m", r"regex:(?P<value>(a+)+\d)"),))
-    event = last_event(RunningJob(task(tmp_path, "print('a' * 40)", order), 0.0, guard))
-    assert event.kind is JobEventKind.FAILED
-    assert "killed by signal 9" in event.detail
+    job = RunningJob(task(tmp_path, "print('a' * 40)", order), 0.0, guard)
+    assert last_event(job).kind is JobEventKind.FAILED
+    assert job.ending == "it took longer than was ordered and this agent allows"
 
 
 def test_what_a_program_prints_is_no_event(tmp_path: Path, guard: GroupGuard) -> None:
