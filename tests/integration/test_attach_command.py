@@ -210,7 +210,7 @@ def test_ends_of_windows_leave_hardly_a_gap_and_the_windows_are_one_process(
     assert sampled_s(captures) == pytest.approx(sum(map(cpu_s, captures)), rel=0.05)
     gap = re.search(r"not recorded between windows: ([0-9.]+) ms at most", printed)
     assert gap is not None
-    assert float(gap[1]) > 0
+    assert float(gap[1]) < 1000  # a window
     # A report speaks of one process: the interval is that of sampling.
     reported = slotscope(tmp_path, "report", "last", "--by", "function", "--format", "json")
     report = json.loads(reported)
