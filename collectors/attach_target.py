@@ -42,6 +42,11 @@ class AttachTarget:
         status = status_of(self.pid)
         return status is not None and status.started == self.started and not status.has_ended
 
+    def is_stopped(self) -> bool:
+        """Whether it stands still, by a signal or a debugger."""
+        status = status_of(self.pid)
+        return status is not None and status.started == self.started and status.is_stopped
+
     def members(self) -> tuple[ProcessStatus, ...]:
         """All processes that belong to it now, the leading one first."""
         processes = all_processes()

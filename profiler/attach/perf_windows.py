@@ -237,7 +237,8 @@ class _PerfWindows:
             self._drop(upcoming)
         end, perf_ns = segment.of.perf.finish()
         self._perfs.remove(segment.of.perf)
-        cut_by = ": ".join(filter(None, (_CUT_BY[cause], end.failure)))
+        standing = "the process stood still, stopped by a signal or a debugger" if instance.target.is_stopped() else ""
+        cut_by = ": ".join(filter(None, (_CUT_BY[cause] or standing, end.failure)))
         self._keep(segment, after, WindowTimes(segment.begun_ns, ended_ns, perf_ns, cut_by), end, instance)
         self._count_failures(end, cause)
         return following

@@ -14,7 +14,7 @@ from collectors.attach_target import AttachTarget, check_access, find_target
 from collectors.guard import GroupGuard
 from collectors.host import host_facts
 from collectors.perf_record import perf_version
-from collectors.prometheus import fetch_page
+from collectors.prometheus import check_series, fetch_text
 from collectors.pyspy import PySpySettings, pyspy_version
 from profiler.attach.instance import AttachedInstance
 from profiler.attach.kept_windows import KeptWindows
@@ -51,10 +51,13 @@ def attach_session(plan: AttachPlan, store: Store, stop: StopRequest, observer: 
     profiler = Perf(perf_version())
     target = find_target(plan.finder)
     check_access(target)
+    if target.is_stopped():
+        observer.told(_standing_still(target))
     if plan.pages:
-        page = fetch_page(plan.metrics_address, plan.pages)
-        found = sum(bool(counters.counts) for counters in page.counters)
-        observer.told(f"{plan.metrics_address} answers, {found} metrics found")
+        waiting = check_series(fetch_text(plan.metrics_address), plan.pages)
+        observer.told(f"{plan.metrics_address} answers, {len(plan.pages) - len(waiting)} metrics found")
+        for line in waiting:
+            observer.told(line)
     return _Session(plan, store, stop, observer, profiler).watch(target)
 
 
@@ -70,7 +73,16 @@ def python_session(
     profiler = PySpy(PySpySettings(rate_hz=plan.frequency_hz, has_native=has_native), pyspy_version())
     target = find_target(plan.finder)
     check_access(target)
+    if target.is_stopped():  # py-spy would take it for no Python process
+        raise CaptureError(_standing_still(target))
     return _Session(plan, store, stop, observer, profiler).watch(target)
+
+
+def _standing_still(target: AttachTarget) -> str:
+    return (
+        f"process {target.pid} ({target.name}) was stopped by a signal or a debugger, and uses no CPU time until it is let go "
+        f"on (`kill -CONT {target.pid}`)"
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from profiler.attach import defaults
 from profiler.cli.context import CliContext, default_store_directory
-from profiler.cli.options import regex_argument
+from profiler.cli.options import GivenOnce, regex_argument
 from profiler.cli.termination import Terminated
 from profiler.errors import UsageError
 
@@ -29,11 +29,15 @@ HELP = "Profile a process that runs already, window after window"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     target = parser.add_argument_group("what is profiled: one of these, with all its threads and what it starts")
     choice = target.add_mutually_exclusive_group(required=True)
-    choice.add_argument("--pid", type=int, metavar="P", help="a process")
-    choice.add_argument("--comm", type=regex_argument, metavar="RE", help="the process whose whole name matches")
-    choice.add_argument("--cgroup", metavar="G", help="all processes of a cgroup, by its path below /sys/fs/cgroup")
-    choice.add_argument("--unit", metavar="U", help="all processes of a systemd unit")
-    choice.add_argument("--container", metavar="C", help="all processes of a container, by name or ID")
+    choice.add_argument("--pid", action=GivenOnce, type=int, metavar="P", help="a process")
+    choice.add_argument(
+        "--comm", action=GivenOnce, type=regex_argument, metavar="RE", help="the process whose whole name matches"
+    )
+    choice.add_argument(
+        "--cgroup", action=GivenOnce, metavar="G", help="all processes of a cgroup, by its path below /sys/fs/cgroup"
+    )
+    choice.add_argument("--unit", action=GivenOnce, metavar="U", help="all processes of a systemd unit")
+    choice.add_argument("--container", action=GivenOnce, metavar="C", help="all processes of a container, by name or ID")
     target.add_argument(
         "--exclude",
         action="append",

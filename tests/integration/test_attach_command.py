@@ -475,6 +475,22 @@ def test_metrics_of_the_process(burner: StartBurner, attach: StartAttach, tmp_pa
     assert "cannot be read: Connection refused" in refused.log.read_text()
 
 
+def test_a_process_that_stands_still(burner: StartBurner, attach: StartAttach, tmp_path: Path) -> None:
+    target = burner("forever")
+    target.process.send_signal(signal.SIGSTOP)
+    attached = attach("--pid", str(target.pid), "--duration", "1", *FAST)
+    attached.end()
+    assert f"was stopped by a signal or a debugger, and uses no CPU time until it is let go on (`kill -CONT {target.pid}`)" in (
+        attached.log.read_text()
+    )
+    (capture,) = captures_of(tmp_path)
+    assert len(capture.samples) == 0
+    assert "at the end of a window the process stood still, stopped by a signal or a debugger" in capture.quality.notes
+    python = attach("--python", "--pid", str(target.pid))
+    python.end(code=1)
+    assert f"process {target.pid} (burner) was stopped" in python.log.read_text()
+
+
 @pytest.mark.full
 def test_process_in_a_mount_namespace(program: Path, attach: StartAttach, tmp_path: Path) -> None:
     """As in a container: its executable lies where only it sees it."""

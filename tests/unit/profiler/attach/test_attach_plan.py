@@ -66,6 +66,8 @@ def test_variants_are_named_after_processes() -> None:
     [
         ([], "one of the arguments --pid --comm --cgroup --unit --container is required"),
         (["--pid", "1", "--comm", "x"], "not allowed with argument"),
+        (["--pid", "1", "--pid", "2"], "argument --pid: given twice, and one only can be meant"),
+        (["--comm", "a", "--comm", "b"], "argument --comm: given twice"),
         (["--pid", "0"], "expected the number of a process"),
         (["--pid", "1", "--exclude", "x"], "--exclude is for --comm"),
         (["--comm", "x", "--exclude", "("], "--exclude '('"),
