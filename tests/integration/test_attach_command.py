@@ -536,7 +536,7 @@ def test_perf_that_is_killed_is_replaced(burner: StartBurner, attach: StartAttac
 def test_perf_that_is_killed_in_the_last_window_is_replaced(burner: StartBurner, attach: StartAttach, tmp_path: Path) -> None:
     """The rest of the duration is another window."""
     target = burner("forever")
-    attached = attach("--pid", str(target.pid), "--duration", "4", "--window", "4", *FAST)
+    attached = attach("--pid", str(target.pid), "--duration", "2", "--window", "2", *FAST)
     attached.wait_until_recording()
     os.kill(min(perfs_of(tmp_path)), signal.SIGKILL)
     printed = attached.end()

@@ -25,7 +25,7 @@ from profiler.model.run import RunMode
 from profiler.store.records import StoredRun
 from profiler.store.store import Store, open_store
 
-QUICK, FULL = 5, 50  # trials of each kind
+QUICK, FULL = 2, 50  # trials of each kind
 QUIET_S = 20.0
 HELPED = "sleep 60 & helper=$!\n{}\nkill $helper\n"
 Runs = Counter[tuple[str, RunMode, int]]
