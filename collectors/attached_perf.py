@@ -40,12 +40,14 @@ _THREAD_ENDED = "WARNING: Ignored open failure for pid"
 
 
 class AttachedPerf:
-    """A perf that is attached and waits.  ``begin``, ``pause``, ``finish`` in this order, or ``abort``."""
+    """A perf that is attached and waits.  ``begin``, ``pause``, ``finish`` in this order, or ``abort``.  ``left_out``: children
+    that were too young to be attached to."""
 
     def __init__(
         self, channel: PerfChannel, recorder: PerfRecorder, descriptor: int, guard: GroupGuard, pids: tuple[int, ...]
     ) -> None:
         self.pids = pids
+        self.left_out = 0
         self._channel = channel
         self._recorder = recorder
         self._guard = guard
@@ -81,6 +83,8 @@ class AttachedPerf:
         finally:
             self._close()
         messages = tuple(line for line in end.messages if not line.startswith(_THREAD_ENDED))
+        if self.left_out:
+            messages += (f"processes that had only just started, and are not recorded: {self.left_out}",)
         return replace(end, messages=messages), used_ns
 
     def _end_process(self) -> int:
@@ -113,14 +117,15 @@ def attach(settings: PerfSettings, target: AttachTarget, output: Path, guard: Gr
 
     A thread that starts between perf's look at the list of threads and the opening of its parent's event is in neither: when
     there may be one, perf attaches anew, ``TRIES_FOR_NEWCOMERS`` times at most.  Children that may end at any moment are left
-    out only when perf has failed before because some did.  ``CaptureError``: perf may not record here, cannot, or the target
-    has ended.
+    out, and told of, only when perf has failed before because some did.  ``CaptureError``: perf may not record here, cannot, or
+    the target has ended.
     """
     lines: list[str] = []
     failures = tries = 0
     while failures < ATTEMPTS:
         started = _boot_ticks()
-        pids = _pids(target, youngest_s=_CHILD_AGE_S if failures >= FAILURES_WITH_CHILDREN else 0.0)
+        all_pids = _pids(target, youngest_s=0.0)
+        pids = _pids(target, youngest_s=_CHILD_AGE_S) if failures >= FAILURES_WITH_CHILDREN else all_pids
         output.unlink(missing_ok=True)  # perf would keep it under another name
         if not target.is_there():
             raise CaptureError(_ended(target))
@@ -128,6 +133,7 @@ def attach(settings: PerfSettings, target: AttachTarget, output: Path, guard: Gr
         if isinstance(found, AttachedPerf):
             tries += 1
             if tries >= TRIES_FOR_NEWCOMERS or not _has_newcomers(target, started):
+                found.left_out = len(set(all_pids) - set(pids))
                 return found
             found.abort()
             continue

@@ -212,6 +212,7 @@ def check_captures(store: Store, runs: tuple[StoredRun, ...], is_busy: bool) -> 
 
 
 @pytest.mark.perf
+@pytest.mark.beside
 @pytest.mark.parametrize(("name", "trial"), TRIALS)
 def test_killed_experiments_lose_and_double_nothing(tmp_path: Path, name: str, trial: int) -> None:
     kind, generator = KINDS[name], random.Random(f"{name} {trial}")

@@ -21,7 +21,7 @@ from profiler.store.records import SessionState
 from profiler.store.selectors import resolve
 from profiler.store.store import Store, open_store
 
-pytestmark = [pytest.mark.perf, pytest.mark.usefixtures("perf")]
+pytestmark = [pytest.mark.perf, pytest.mark.beside, pytest.mark.usefixtures("perf")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +125,7 @@ def test_two_variants_in_turn(slotscope: Slotscope, loop: Path, tmp_path: Path) 
     assert list((tmp_path / "store" / "captures").iterdir()) == []
 
 
+@pytest.mark.alone
 def test_single_program_is_profiled_once_and_named_after_itself(slotscope: Slotscope, loop: Path, tmp_path: Path) -> None:
     slotscope("record", "--call-graph", "none", "--frequency", "499", "--", str(loop), "100")
     (run,) = store_of(tmp_path).runs()

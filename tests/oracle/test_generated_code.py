@@ -17,7 +17,7 @@ from profiler.model.capture import Capture
 from profiler.model.dso import DsoKind
 from symbolize.locate import Locator
 
-pytestmark = pytest.mark.perf
+pytestmark = [pytest.mark.perf, pytest.mark.beside]
 
 # The code counts down with a frame pointer: push rbp; mov rbp, rsp; mov rcx, rdi; dec rcx; jnz -5; pop rbp; ret.
 PROGRAM = r"""

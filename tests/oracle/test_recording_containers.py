@@ -20,7 +20,7 @@ from collectors.recording_file import read_recording
 from profiler.model.capture import Capture
 from symbolize.locate import Locator
 
-pytestmark = pytest.mark.perf
+pytestmark = [pytest.mark.perf, pytest.mark.beside]
 
 PROGRAM = r"""
 #include <pthread.h>

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from collectors.attach_target import AttachTarget, find_target
-from collectors.attached_perf import ATTEMPTS, TRIES_FOR_NEWCOMERS, attach
+from collectors.attached_perf import ATTEMPTS, FAILURES_WITH_CHILDREN, TRIES_FOR_NEWCOMERS, attach
 from collectors.guard import GroupGuard
 from collectors.perf_control import ControlDescriptors, open_channel
 from collectors.target_finder import TargetFinder
@@ -120,6 +120,25 @@ def test_children_that_start_meanwhile_are_in_the_last_try(tmp_path: Path, monke
         assert len(counts) == TRIES_FOR_NEWCOMERS
         # One of them may be what makes the pauses.
         assert counts[0] + 1 < counts[1] < counts[2] - 1
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def test_children_that_are_left_out_are_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """perf crashes twice, as when a child ends meanwhile; then the child that has just started is left out."""
+    calls = tmp_path / "calls"
+    crash = f"[ $(wc -l < {calls}) -le {FAILURES_WITH_CHILDREN} ] && kill -SEGV $$\n"
+    perf_that(tmp_path, monkeypatch, crash + ANSWERS % 2)
+    process = subprocess.Popen(["sh", "-c", "sleep 1.2; sleep 60 & sleep 0.1; echo; wait"], stdout=-1, start_new_session=True)
+    try:
+        assert process.stdout is not None
+        with process.stdout, GroupGuard() as guard:
+            process.stdout.readline()
+            perf = attach(SETTINGS, find_target(TargetFinder(pid=process.pid)), tmp_path / "out", guard)
+            assert (perf.pids, perf.left_out) == ((process.pid,), 1)
+            end, _ = perf.finish()
+        assert end.messages[-1] == "processes that had only just started, and are not recorded: 1"
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
