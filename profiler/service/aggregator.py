@@ -12,6 +12,8 @@ from profiler.service.access import sqlite_tokens
 from profiler.service.access.sqlite_tokens import SqliteTokenRegistry
 from profiler.service.access.token_registry import TokenRegistry
 from profiler.service.agent_registry import AgentRegistry
+from profiler.service.ingest import ingest
+from profiler.service.ingest.ingest import Ingest, open_ingest
 from profiler.service.job_board import JobBoard
 from profiler.service.service_file import open_service_file
 from profiler.service.sqlite_agents import SqliteAgentRegistry
@@ -19,7 +21,7 @@ from profiler.service.sqlite_jobs import SqliteJobBoard
 from profiler.store.store import Store, open_store
 
 # Of every module that owns tables in the service database.
-TABLES = (*sqlite_tokens.TABLES, *sqlite_agents.TABLES, *sqlite_jobs.TABLES)
+TABLES = (*sqlite_tokens.TABLES, *sqlite_agents.TABLES, *sqlite_jobs.TABLES, *ingest.TABLES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,7 @@ class Aggregator:
     agents: AgentRegistry
     jobs: JobBoard
     tokens: TokenRegistry
+    ingest: Ingest
     clock_ns: Callable[[], int] = time.time_ns
 
 
@@ -38,4 +41,6 @@ def open_aggregator(directory: Path, create: bool) -> Aggregator:
     ``SqliteFile``."""
     store = open_store(directory, create)
     file = open_service_file(directory, TABLES, create)
-    return Aggregator(store, SqliteAgentRegistry(file), SqliteJobBoard(file), SqliteTokenRegistry(file))
+    jobs = SqliteJobBoard(file)
+    taking_in = open_ingest(store, jobs, file, time.time_ns)
+    return Aggregator(store, SqliteAgentRegistry(file), jobs, SqliteTokenRegistry(file), taking_in)

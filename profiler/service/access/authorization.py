@@ -13,21 +13,24 @@ from fastapi import Depends, Request, Security
 from fastapi.security import HTTPBearer
 from fastapi.security.http import HTTPAuthorizationCredentials
 
-from profiler.service.access.authentication import CALLER, not_authenticated
+from profiler.service.access.authentication import caller_in, not_authenticated
 from profiler.service.access.token_registry import Scope, Token
 from profiler.service.api.problems import Problem
 
 # Only describes the scheme in the OpenAPI document: the header itself was read by ``Authentication``.
 _BEARER = HTTPBearer(scheme_name="token", description="A token of `slotscope token create`.", auto_error=False)
+_READING = (Scope.READER, Scope.OPERATOR)
 _Described: TypeAlias = Annotated[HTTPAuthorizationCredentials | None, Security(_BEARER)]
 
 
 def caller_of(request: Request) -> Token:
     """Whose valid token came with the request.  ``Problem`` 401."""
-    caller: Token | None = getattr(request.state, CALLER, None)
-    if caller is None:
-        raise not_authenticated()
-    return caller
+    return _known(caller_in(request.scope))
+
+
+def check_reader(caller: Token | None) -> None:
+    """``Problem`` 401 or 403 unless the caller may see everything."""
+    _within(_known(caller), _READING)
 
 
 def _agent_name(request: Request, _: _Described) -> str:
@@ -35,11 +38,21 @@ def _agent_name(request: Request, _: _Described) -> str:
 
 
 def _reader(request: Request, _: _Described) -> Token:
-    return _within(caller_of(request), (Scope.READER, Scope.OPERATOR))
+    return _within(caller_of(request), _READING)
 
 
 def _operator(request: Request, _: _Described) -> Token:
     return _within(caller_of(request), (Scope.OPERATOR,))
+
+
+def _open_reader(request: Request, _: _Described) -> Token | None:
+    return caller_in(request.scope)
+
+
+def _known(caller: Token | None) -> Token:
+    if caller is None:
+        raise not_authenticated()
+    return caller
 
 
 def _within(caller: Token, scopes: tuple[Scope, ...]) -> Token:
@@ -52,3 +65,4 @@ def _within(caller: Token, scopes: tuple[Scope, ...]) -> Token:
 AgentName: TypeAlias = Annotated[str, Depends(_agent_name)]
 Reader: TypeAlias = Annotated[Token, Depends(_reader)]
 Operator: TypeAlias = Annotated[Token, Depends(_operator)]
+OpenReader: TypeAlias = Annotated[Token | None, Depends(_open_reader)]

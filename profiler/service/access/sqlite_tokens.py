@@ -49,6 +49,10 @@ class SqliteTokenRegistry:
         with self._file.reading() as connection:
             return tuple(_token(row) for row in connection.execute(f"SELECT {_COLUMNS} FROM tokens ORDER BY name"))
 
+    def check_writable(self) -> None:
+        with self._file.transaction() as connection:
+            connection.execute("UPDATE tokens SET used_ns = used_ns WHERE FALSE")
+
 
 def _token(row: sqlite3.Row | tuple[str, str, int, int, int]) -> Token:
     name, scope, created_ns, used_ns, revoked_ns = row

@@ -55,6 +55,9 @@ class TokenRegistry(Protocol):
     def tokens(self) -> tuple[Token, ...]:
         """By name."""
 
+    def check_writable(self) -> None:
+        """Raises when nothing could be written now."""
+
 
 def new_secret() -> str:
     return SECRET_PREFIX + secrets.token_urlsafe(_SECRET_BYTES)
