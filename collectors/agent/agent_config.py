@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from collectors.attach_target import TargetFinder
+from collectors.target_finder import TargetFinder
 from profiler.protocol.hello import AgentLimits, OfferedTarget, OfferedWorkload
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from collectors.agent.agent_config import AgentConfig, ConfiguredTarget, ConfiguredWorkload, WorkloadVariant
-from collectors.attach_target import TargetFinder
+from collectors.target_finder import TargetFinder
 from profiler.errors import UsageError
 from profiler.experiment.plan.placeholders import placeholders
 from profiler.experiment.plan.recording_plan import BINARY_PLACEHOLDER

@@ -14,16 +14,16 @@ from collectors.agent.spool import session_command
 from collectors.attach_target import find_target
 from collectors.host import host_facts
 from collectors.prometheus import PageMetric, parse_series
-from profiler.attach.begin import check_not_passed
 from profiler.attach.defaults import FREQUENCY_HZ
 from profiler.attach.plan import AttachPlan
+from profiler.attach.schedule import check_not_passed
 from profiler.attach.session import attach_session
 from profiler.attach.stop_request import StopRequest
-from profiler.attach.summary import AttachSummary, KeptWindow
 from profiler.experiment.plan.call_graph_request import parse_call_graph
 from profiler.experiment.plan.experiment_plan import PlanTarget
 from profiler.experiment.plan.recording_plan import DEFAULT_EVENT
 from profiler.experiment.targets.target_window import WindowRule, look_at_target, window_outcome
+from profiler.model.attach_summary import AttachSummary, KeptWindow
 from profiler.model.capture import empty_capture
 from profiler.model.run import CaptureInfo, RunIdentity, RunMode
 from profiler.protocol.job import JobOrder

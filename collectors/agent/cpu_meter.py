@@ -6,8 +6,8 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import replace
 
-from collectors.process_times import ProcessStatus, cpu_usage, tree
-from collectors.watched_process import comm_of
+from collectors.process_status import ProcessStatus, comm_of, tree
+from collectors.process_times import cpu_usage
 
 WINDOW_S = 60.0
 _PROFILERS = frozenset({"perf", "perf-exec", "py-spy"})

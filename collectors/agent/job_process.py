@@ -31,7 +31,10 @@ def main() -> int:
     # What programs of the job print must not stand between the events.
     events = JobEvents(os.dup(1))
     os.dup2(2, 1)
-    task = from_json(JobTask, json.load(sys.stdin))
+    text = sys.stdin.read()
+    if not text:  # the agent was killed before it said anything
+        return 1
+    task = from_json(JobTask, json.loads(text))
     os.umask(0o077)
     try:
         _carry_out(task, events)

@@ -16,7 +16,7 @@ from typing import IO
 from collectors.agent.cpu_meter import CpuMeter, profiling_ns
 from collectors.agent.job_values import JobEvent, JobEventKind, JobTask
 from collectors.guard import GroupGuard
-from collectors.process_times import all_processes
+from collectors.process_status import all_processes
 from profiler.codec.json_values import JsonShapeError, from_json, to_json
 
 # Beyond what was ordered: for attaching, and for reading what was recorded.
@@ -47,8 +47,8 @@ class RunningJob:
             stderr=self._messages,
             bufsize=0,
             start_new_session=True,
-            preexec_fn=guard.watch_own_group,
         )
+        guard.watch(self._process.pid)  # before it gets anything to do
         self._guard = guard
         assert self._process.stdin is not None
         assert self._process.stdout is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from profiler.attach.summary import AttachSummary, KeptWindow
+from profiler.model.attach_summary import AttachSummary, KeptWindow
 
 
 class AttachObserver(Protocol):

@@ -17,6 +17,17 @@ if TYPE_CHECKING:
 FORMATS = ("table", "markdown", "csv", "json")
 
 
+class GivenOnce(argparse.Action):
+    """Of an option that names one thing: a second one would be lost without a word."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: object, option_string: str | None = None
+    ) -> None:
+        if getattr(namespace, self.dest) is not None:
+            raise argparse.ArgumentError(self, "given twice, and one only can be meant")
+        setattr(namespace, self.dest, values)
+
+
 @dataclass(frozen=True, slots=True)
 class ReadingOptions:
     """What every reading command takes; strings are empty, ``phase`` and ``limit`` are None where nothing was given."""

@@ -43,6 +43,14 @@ class RunIdentity:
 
 
 @dataclass(frozen=True, slots=True)
+class RunKey:
+    """A run in a store.  ``number`` counts the session's runs from 0 in the order in which they were added."""
+
+    session: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
 class HostFacts:
     """Facts that make two hosts comparable or not; empty string or 0 = unknown."""
 

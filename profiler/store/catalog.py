@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from profiler.store.records import RunKey, RunSummary, SessionState, StoredRun, StoredSession
+from profiler.model.run import RunKey
+from profiler.store.records import RunSummary, SessionState, StoredRun, StoredSession
 
 
 class Catalog(Protocol):

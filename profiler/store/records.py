@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from profiler.errors import UsageError
 from profiler.model.capture import Capture
-from profiler.model.run import RunMode
+from profiler.model.run import RunKey, RunMode
 
 _VARIANT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+@,-]*")
 _RESERVED = frozenset({"last"})
@@ -43,14 +43,6 @@ class StoredSession:
     state: SessionState
     finished_at: str = ""
     finished_rounds: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class RunKey:
-    """``number`` counts the session's runs from 0 in the order in which they were added."""
-
-    session: str
-    number: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ import sqlite3
 from dataclasses import astuple, fields
 from pathlib import Path
 
-from profiler.model.run import RunMode
-from profiler.store.records import RunKey, RunSummary, SessionStart, SessionState, StoredRun, StoredSession
+from profiler.model.run import RunKey, RunMode
+from profiler.store.records import RunSummary, SessionStart, SessionState, StoredRun, StoredSession
 from profiler.store.sqlite_file import SqliteFile, SqliteSchema, bytes_of
 
 APPLICATION_ID = 0x534C4F54  # "SLOT"

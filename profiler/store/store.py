@@ -20,11 +20,11 @@ from pathlib import Path
 from profiler.codec.container import decode, encode
 from profiler.errors import FormatError, StoreError
 from profiler.model.capture import Capture
+from profiler.model.run import RunKey
 from profiler.store.blobs import Blobs, DirectoryBlobs
 from profiler.store.catalog import Catalog
 from profiler.store.presence import CATALOG_NAME, is_store
 from profiler.store.records import (
-    RunKey,
     SessionStart,
     SessionState,
     StoredRun,

@@ -13,13 +13,13 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from collectors.attach_target import TargetFinder
+from collectors.target_finder import TargetFinder
 from profiler.attach.plan import AttachPlan
 from profiler.attach.session import attach_session
 from profiler.attach.stop_request import StopRequest
-from profiler.attach.summary import AttachSummary, KeptWindow
 from profiler.errors import SlotscopeError
 from profiler.experiment.plan.call_graph_request import CallGraphRequest
+from profiler.model.attach_summary import AttachSummary, KeptWindow
 from profiler.store.store import open_store
 
 

@@ -7,7 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from collectors.service import Readiness
-from collectors.watched_process import ProcessFinder
+from collectors.target_finder import TargetFinder
 from profiler.experiment.plan.call_graph_request import CallGraphRequest
 from profiler.experiment.plan.recording_plan import DEFAULT_EVENT, DEFAULT_FREQUENCY_HZ, DEFAULT_RUNS, ProfilePolicy
 from profiler.model.experiment import Design, Direction
@@ -139,8 +139,8 @@ class PlanTarget:
     workload: str = ""
 
     @property
-    def finder(self) -> ProcessFinder:
-        return ProcessFinder(self.pid, self.comm, self.cgroup, self.unit)
+    def finder(self) -> TargetFinder:
+        return TargetFinder(pid=self.pid, comm=self.comm, cgroup=self.cgroup, unit=self.unit)
 
 
 @dataclass(frozen=True, slots=True)

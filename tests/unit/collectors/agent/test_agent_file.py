@@ -8,7 +8,7 @@ import pytest
 
 from collectors.agent.agent_config import AgentConfig, WorkloadVariant
 from collectors.agent.agent_file import read_agent_file
-from collectors.attach_target import TargetFinder
+from collectors.target_finder import TargetFinder
 from profiler.errors import UsageError
 from profiler.protocol.hello import AgentLimits, OfferedTarget, OfferedWorkload
 

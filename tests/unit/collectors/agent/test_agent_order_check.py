@@ -15,7 +15,7 @@ from collectors.agent.agent_config import AgentConfig, ConfiguredTarget, Configu
 from collectors.agent.job_values import JobTask
 from collectors.agent.order_check import is_job_id, longest_s, refusal
 from collectors.agent.run_job import swap_command
-from collectors.attach_target import TargetFinder
+from collectors.target_finder import TargetFinder
 from profiler.protocol.hello import AgentLimits
 from profiler.protocol.job import JobKind, JobOrder, OrderedMetric
 

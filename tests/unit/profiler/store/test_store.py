@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from profiler.errors import FormatError, StoreError, StoreFullError, UsageError
-from profiler.model.run import RunMode
-from profiler.store.records import RunKey, SessionStart, SessionState, summarize
+from profiler.model.run import RunKey, RunMode
+from profiler.store.records import SessionStart, SessionState, summarize
 from profiler.store.scratch import STRAY_AGE_S, process_namespace
 from profiler.store.store import Store, open_store
 from support.sample_captures import plain_capture, run_info, same, two_stack_capture
