@@ -70,24 +70,34 @@ class Stepper:
 
     def _gather(self, course: Course, sight: Sight) -> Course:
         turn = self.turns.turns[course.turn]
-        missing = [role for role in turn.roles if role.agent in sight.absent and not role.is_excluded]
+        absent = self._absent(course, turn, sight)
+        missing = [role for role in turn.roles if role.agent in absent and not role.is_excluded]
         awaited = [role.node for role in missing if role.node not in course.away]
         if awaited and sight.now_ns < course.since_ns + seconds_ns(self.settings.return_s):
             return course
         course = replace(course, away=tuple(sorted({*course.away, *awaited})))
         out = {task.node: task.problem for task in course.unswapped}
-        ending = nobody_left(turn, out | {role.node: sight.absent[role.agent] for role in missing})
+        ending = nobody_left(turn, out | {role.node: absent[role.agent] for role in missing})
         if ending:
             return replace(course, state=CourseState.FAILED, detail=ending, tasks=())
         if self.turns.needs_swaps:
             known = {*course.swapped, *out}
-            to_swap = [role for role in turn.roles if role.node not in known and role.agent not in sight.absent]
+            to_swap = [role for role in turn.roles if role.node not in known and role.agent not in absent]
             if to_swap:
                 return self._swap(course, to_swap, sight.now_ns)
         if self.turns.plan.settle_s and not course.is_settled:
             until_ns = sight.now_ns + seconds_ns(self.turns.plan.settle_s)
             return replace(course, stage=Stage.SETTLING, since_ns=sight.now_ns, until_ns=until_ns, tasks=())
-        return self._measure(course, turn, sight)
+        return self._measure(course, turn, replace(sight, absent=absent))
+
+    def _absent(self, course: Course, turn: Turn, sight: Sight) -> dict[str, str]:
+        """Agents with the reason.  One that had a problem a moment ago may have gone then, and not be silent for long yet."""
+        absent = dict(sight.absent)
+        for role in turn.roles:
+            is_awaited = role.node in course.bad_before and role.node not in course.away
+            if is_awaited and sight.heard_ns.get(role.agent, 0) < course.since_ns:
+                absent.setdefault(role.agent, "its agent has said nothing since its last problem")
+        return absent
 
     def _swap(self, course: Course, roles: list[PlanTarget], now_ns: int) -> Course:
         return replace(

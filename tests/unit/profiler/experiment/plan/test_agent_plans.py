@@ -98,7 +98,7 @@ MISTAKES = {
     "swap": (HEAD + 'swap = ["deploy"]\n' + VARIANTS + parallel(), "p.toml:4: agents swap their processes by the command of"),
     "one role in a crossover": (
         HEAD.replace("parallel", "crossover") + VARIANTS + crossover() + target("fat", "z"),
-        "p.toml:34: node 'z' must be listed under both variants",
+        "p.toml:32: node 'z' must be listed under both variants",
     ),
     "two things in a crossover": (
         HEAD.replace("parallel", "crossover")

@@ -150,7 +150,8 @@ def test_cancelled_while_it_measures() -> None:
     experiment = simulated(agent_plan(SIX), lambda node, number: Deed.DONE)
     coordinator = experiment.coordinator()
     coordinator.tick()
-    experiment.hosts.pass_time(20)
+    experiment.hosts.pass_time(5)
+    experiment.hosts.pass_time(15)
     experiment.experiments.ask_cancel(SESSION)
     coordinator.tick()
     assert experiment.course.state is CourseState.CANCELLED
