@@ -31,8 +31,10 @@ class SymbolTools:
     symbolizer: Symbolizer
 
 
-def symbol_tools(debug_dirs: Sequence[str]) -> SymbolTools:
-    """``UsageError`` when a directory does not exist."""
+def symbol_tools(debug_dirs: Sequence[str], store_directory: Path | None = None) -> SymbolTools:
+    """``store_directory``: debug files that agents sent to it are found too.  ``UsageError`` when a directory of ``debug_dirs``
+    does not exist."""
+    from profiler.store.debug_tree import debug_directory
     from symbolize.cache import SymbolCache, default_cache_directory
     from symbolize.debuginfod import configured_servers
     from symbolize.kernel_cache import KernelSymbolCache
@@ -46,7 +48,8 @@ def symbol_tools(debug_dirs: Sequence[str]) -> SymbolTools:
     cache_directory = default_cache_directory()
     cache = SymbolCache(cache_directory)
     extra = tuple(Path(directory) for directory in debug_dirs)
-    search = SearchPaths(extra_directories=extra, debuginfod_urls=configured_servers())
+    sent = (debug_directory(store_directory),) if store_directory is not None else ()
+    search = SearchPaths((*sent, *SearchPaths().debug_directories), extra, debuginfod_urls=configured_servers())
     locator = Locator(search, KernelSymbolCache(cache_directory), UnwindRuleCache(cache))
     return SymbolTools(locator, Symbolizer(locator, cache))
 

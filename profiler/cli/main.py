@@ -42,6 +42,7 @@ COMMANDS = (
     "list",
     "show",
     "rm",
+    "prune",
     "import",
     "doctor",
     "serve",

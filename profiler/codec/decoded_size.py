@@ -13,9 +13,11 @@ from dataclasses import dataclass
 from profiler.errors import FormatError
 
 _CONTINUATION = 0xFFFFFFFF
+# Streams of older versions can hide in free metadata that they are compressed.
+_VERSION_5 = 4
 _SCHEMA, _RECORD_BATCH = 1, 3
 # Numbers of fields in Arrow's Message.fbs.
-_MESSAGE_KIND, _MESSAGE_HEADER, _MESSAGE_BODY_BYTES = 1, 2, 3
+_MESSAGE_VERSION, _MESSAGE_KIND, _MESSAGE_HEADER, _MESSAGE_BODY_BYTES = 0, 1, 2, 3
 _BATCH_BUFFERS, _BATCH_COMPRESSION = 2, 3
 
 
@@ -43,7 +45,10 @@ def _messages(stream: memoryview) -> list[tuple[memoryview, memoryview]]:
             break
         metadata = _slice(stream, position, metadata_bytes)
         position += metadata_bytes
-        body_bytes = _root(metadata).number(_MESSAGE_BODY_BYTES, "<q")
+        message = _root(metadata)
+        if message.number(_MESSAGE_VERSION, "<h") != _VERSION_5:
+            raise ValueError("metadata of another version than 5")
+        body_bytes = message.number(_MESSAGE_BODY_BYTES, "<q")
         found.append((metadata, _slice(stream, position, body_bytes)))
         position += body_bytes
     return found

@@ -6,10 +6,11 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from profiler.errors import StoreError
 from profiler.protocol.addresses import API
 from profiler.service.access.token_registry import Token, TokenRegistry, digest_of, is_secret
 from profiler.service.aggregator import Aggregator
-from profiler.service.api.problems import Problem, problem_answer
+from profiler.service.api.problems import Problem, problem_answer, unusable_store
 
 _CALLER = "caller"
 _USE_NOTED_AGAIN_AFTER_NS = 60_000_000_000
@@ -28,7 +29,11 @@ class Authentication:
             await self._app(scope, receive, send)
             return
         secret = _bearer_secret(Headers(scope=scope).get("authorization", ""))
-        caller = await run_in_threadpool(valid_token, self._aggregator, secret) if secret else None
+        try:
+            caller = await run_in_threadpool(valid_token, self._aggregator, secret) if secret else None
+        except StoreError as error:
+            await unusable_store(error)(scope, receive, send)
+            return
         scope.setdefault("state", {})[_CALLER] = caller
         if caller is None and scope["path"].startswith(f"{API}/"):
             await problem_answer(not_authenticated())(scope, receive, send)

@@ -23,7 +23,7 @@ from profiler.service.api.settings import ServiceSettings
 from profiler.service.api.stopping import is_stopping
 from profiler.service.single_jobs import end_single_job
 
-LONGEST_WAIT_S = 30.0
+_LONGEST_WAIT_S = 30.0
 # Jobs are also put on the board by other processes, so it is looked at instead of being waited for.
 _LOOK_EVERY_S = 0.5
 
@@ -41,7 +41,7 @@ def _check_protocol(body: Any) -> Any:
 _ReportBody: TypeAlias = Annotated[JobReport, read_as(JobReport)]
 # The last one is applied first.
 _HelloBody: TypeAlias = Annotated[AgentHello, read_as(AgentHello), BeforeValidator(_check_protocol)]
-_Wait: TypeAlias = Annotated[float, Query(ge=0, le=LONGEST_WAIT_S, description="Seconds to wait for something to do.")]
+_Wait: TypeAlias = Annotated[float, Query(ge=0, le=_LONGEST_WAIT_S, description="Seconds to wait for something to do.")]
 
 
 def agent_routes(aggregator: Aggregator, settings: ServiceSettings) -> APIRouter:
@@ -62,7 +62,7 @@ def agent_routes(aggregator: Aggregator, settings: ServiceSettings) -> APIRouter
     async def jobs(request: Request, agent: AgentName, wait: _Wait = 0.0) -> Response:
         """Every job of the agent that is not final.  With `wait` the answer comes when one is new or to be ended, or then."""
         await run_in_threadpool(aggregator.agents.heard, agent, aggregator.clock_ns())
-        until = time.monotonic() + wait
+        until = time.monotonic() + min(wait, settings.longest_wait_s)
         while True:
             listed, is_news = await run_in_threadpool(_jobs_of, aggregator, agent)
             if is_news or time.monotonic() >= until or is_stopping(request.app) or await request.is_disconnected():

@@ -37,7 +37,7 @@ def health_routes(aggregator: Aggregator, settings: ServiceSettings, counts: Req
         check_writable(aggregator)
         return answer(Health())
 
-    @router.get("/metrics", response_class=_PrometheusText)
+    @router.get("/metrics", response_class=_PrometheusText, openapi_extra={"security": [{}]})
     def metrics(request: Request, caller: OpenReader) -> Response:
         """Figures for Prometheus.  From loopback without a token, unless the aggregator is behind a proxy."""
         if settings.is_behind_proxy or not _is_loopback(request):

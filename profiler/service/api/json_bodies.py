@@ -48,7 +48,8 @@ def check_json(value: Json) -> None:
 
 def answer(value: object, status: int = 200) -> Response:
     """The answer that holds a value of ours.  Texts out of captures need not be UTF-8: everything is written in ASCII."""
-    return Response(json.dumps(to_json(value)), status, media_type="application/json")
+    headers = {"Cache-Control": "no-store"}
+    return Response(json.dumps(to_json(value)), status, headers, "application/json")
 
 
 def _check_text(text: str) -> None:

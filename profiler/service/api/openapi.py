@@ -16,7 +16,7 @@ _ALWAYS = {
     400: "Malformed request",
     429: "Too many requests",
     500: "Internal error",
-    503: "Overload, or the store is not usable",
+    503: "The store is not usable now",
 }
 _WITH_TOKEN = {401: "No valid token", 403: "The token's scope does not allow this"}
 _WITH_BODY = {408: "The body came too slowly", 413: "The body is too large"}

@@ -51,6 +51,13 @@ def problem_answer(problem: HTTPException) -> JSONResponse:
     return JSONResponse(body, problem.status_code, problem.headers, MEDIA_TYPE)
 
 
+def unusable_store(error: StoreError) -> JSONResponse:
+    """The message goes to the log only: it names paths of this machine."""
+    LOG.error("%s", error)
+    detail = "the aggregator cannot use its store now, its log says why; try again later"
+    return problem_answer(Problem(503, "Store not usable", detail, {"Retry-After": "10"}))
+
+
 def described(problems: Mapping[int, str]) -> dict[int | str, dict[str, Any]]:
     """For ``responses=`` of a route: the problems of its own.  Those that every route can have are added to the description by
     ``openapi.describe``."""
@@ -65,9 +72,18 @@ def add_problem_answers(app: FastAPI) -> None:
     app.add_exception_handler(Exception, _fault)
 
 
-async def _known_problem(_: Request, error: Exception) -> JSONResponse:
+async def _known_problem(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
+    if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+        error.headers = {"Allow": _allowed_methods(request)} if _allowed_methods(request) else error.headers
     return problem_answer(error)
+
+
+def _allowed_methods(request: Request) -> str:
+    """Of all routes of this path; the error knows those of one only.  "" when the path is not described."""
+    path = getattr(request.scope.get("route"), "path", "")
+    described_path = request.app.openapi()["paths"].get(path, {})
+    return ", ".join(sorted(method.upper() for method in described_path))
 
 
 async def _invalid_request(_: Request, error: Exception) -> JSONResponse:
@@ -80,9 +96,8 @@ async def _invalid_request(_: Request, error: Exception) -> JSONResponse:
 
 
 async def _unusable_store(_: Request, error: Exception) -> JSONResponse:
-    LOG.error("%s", error)
-    detail = "the aggregator cannot use its store now, its log says why; try again later"
-    return problem_answer(Problem(503, "Store not usable", detail, {"Retry-After": "10"}))
+    assert isinstance(error, StoreError)
+    return unusable_store(error)
 
 
 async def _fault(_: Request, error: Exception) -> JSONResponse:

@@ -28,7 +28,7 @@ class Limits:
     body_bytes_per_s: int = 8192
     head_s: float = 15.0
     stalled_s: float = 30.0
-    connections: int = 1000
+    connections: int = 500
     by_address: RateLimit = RateLimit(200, 400)
     by_token: RateLimit = RateLimit(100, 200)
 
@@ -36,9 +36,11 @@ class Limits:
 @dataclass(frozen=True, slots=True)
 class ServiceSettings:
     """``hello_s``: how often an agent is to say hello; after three times as long of silence it is lost.
+    ``longest_wait_s``: an agent that waits for jobs is answered by then.
     ``is_behind_proxy``: requests come from a proxy: addresses say nothing about who asks, and are the proxy's to limit."""
 
     hello_s: float = DEFAULT_HELLO_S
+    longest_wait_s: float = 30.0
     is_behind_proxy: bool = False
     limits: Limits = field(default_factory=Limits)
     rounds: RoundSettings = field(default_factory=RoundSettings)

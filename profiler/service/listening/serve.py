@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import os
 import resource
+import signal
 import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -21,9 +23,10 @@ from profiler.service.api.stopping import stop_waiting
 from profiler.service.listening.guarded_connection import guarded_connections
 
 _ENDS_WITHIN_S = 10
-_BACKLOG = 1024
-# Beside connections: the store's files, databases, the threads' own.
-_OTHER_DESCRIPTORS = 200
+# asyncio accepts so many at once, before any of those that are too many can go.
+_BACKLOG = 128
+# Beside connections: the store's files, databases, and connections that were accepted and are about to go.
+_OTHER_DESCRIPTORS = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,17 +40,19 @@ class Address:
 
 
 def serve(app: FastAPI, address: Address, settings: ServiceSettings, ready: Callable[[str], None]) -> None:
-    """``ready`` is given the URL.  Returns never: SIGTERM and SIGINT take their effect once everything was put away.
+    """``ready`` is given the URL.  Returns never: SIGTERM, SIGHUP and SIGINT take their effect once everything was put away.
 
     ``UsageError``: not an address of this machine, no such certificate, or an address that others reach without TLS;
     ``StoreError``: the port is taken.
     """
-    _check_certificate(address)
+    context = _tls_context(address)
     with _listening_socket(address) as listener:
         _check_reach(listener, address, settings)
         _allow_descriptors(settings.limits)
         ready(_url(listener, address))
-        _Server(app, _configuration(app, address, settings)).run([listener])
+        server = _Server(app, _configuration(app, settings, context))
+        with _hangup_ends(server):
+            server.run([listener])
 
 
 class _Server(uvicorn.Server):
@@ -59,12 +64,37 @@ class _Server(uvicorn.Server):
         stop_waiting(self._app)
         super().handle_exit(sig, frame)
 
+    def end(self) -> None:
+        """May be called from a signal handler."""
+        stop_waiting(self._app)
+        self.should_exit = True
 
-def _configuration(app: FastAPI, address: Address, settings: ServiceSettings) -> uvicorn.Config:
+
+@contextlib.contextmanager
+def _hangup_ends(server: _Server) -> Iterator[None]:
+    """uvicorn ends in order on SIGTERM and SIGINT only.  Where SIGHUP is ignored (nohup) it stays so."""
+    previous = signal.getsignal(signal.SIGHUP)
+    received: list[int] = []
+
+    def end(number: int, _: FrameType | None) -> None:
+        received.append(number)
+        server.end()
+
+    if previous is not signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, previous)
+    if received:
+        signal.raise_signal(signal.SIGHUP)
+
+
+def _configuration(app: FastAPI, settings: ServiceSettings, context: ssl.SSLContext | None) -> uvicorn.Config:
     limits = settings.limits
     return uvicorn.Config(
         app,
-        http=guarded_connections(limits),
+        http=guarded_connections(limits, context),
         ws="none",
         loop="asyncio",
         log_config=None,
@@ -74,18 +104,17 @@ def _configuration(app: FastAPI, address: Address, settings: ServiceSettings) ->
         timeout_keep_alive=int(limits.head_s),
         timeout_graceful_shutdown=_ENDS_WITHIN_S,
         backlog=_BACKLOG,
-        ssl_certfile=address.certificate,
-        ssl_keyfile=address.key,
     )
 
 
-def _check_certificate(address: Address) -> None:
+def _tls_context(address: Address) -> ssl.SSLContext | None:
+    """None without a certificate."""
     if address.certificate is None:
-        return
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        return None
     for path in (address.certificate, address.key):
         if path is not None and not os.access(path, os.R_OK):
             raise UsageError(f"{path}: cannot be read")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     try:
         # An encrypted key would be asked for on the terminal.
         context.load_cert_chain(address.certificate, address.key, password=lambda: "")
@@ -93,6 +122,7 @@ def _check_certificate(address: Address) -> None:
         raise UsageError(
             f"{address.certificate}, {address.key}: not a certificate with its key, unencrypted, in PEM ({error})"
         ) from None
+    return context
 
 
 def _listening_socket(address: Address) -> socket.socket:
@@ -120,10 +150,10 @@ def _check_reach(listener: socket.socket, address: Address, settings: ServiceSet
 def _allow_descriptors(limits: Limits) -> None:
     """The usual soft limit is about as high as the number of connections."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = 2 * limits.connections + _OTHER_DESCRIPTORS
+    wanted = limits.connections + _OTHER_DESCRIPTORS
+    wanted = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:
-        raised = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (raised, hard))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def _url(listener: socket.socket, address: Address) -> str:
