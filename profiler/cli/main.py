@@ -44,6 +44,7 @@ COMMANDS = (
     "rm",
     "prune",
     "import",
+    "agent",
     "doctor",
     "serve",
     "token",
