@@ -23,6 +23,8 @@ from profiler.service.experiments.node_outcome import (
 from profiler.service.experiments.settings import RoundSettings
 from profiler.service.experiments.turns import Turn, TurnPlan
 
+_MOST_DOUBLINGS = 2
+
 
 @dataclass(frozen=True, slots=True)
 class Stepper:
@@ -110,7 +112,9 @@ class Stepper:
         )
 
     def _measure(self, course: Course, turn: Turn, sight: Sight) -> Course:
-        start_at_ns = sight.now_ns + seconds_ns(self.settings.lead_s)
+        # A host that was not ready in time may be slow today.
+        lead_s = self.settings.lead_s * 2 ** min(course.attempt, _MOST_DOUBLINGS)
+        start_at_ns = sight.now_ns + seconds_ns(lead_s)
         plan = self.turns.plan
         length_s = (plan.timeout_s or self.settings.longest_run_s) if plan.has_workloads else plan.window_s
         return replace(
