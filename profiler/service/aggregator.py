@@ -18,6 +18,9 @@ from profiler.service.experiments.sqlite_experiments import SqliteExperimentBoar
 from profiler.service.ingest import ingest
 from profiler.service.ingest.ingest import Ingest, open_ingest
 from profiler.service.job_board import JobBoard
+from profiler.service.pages.login import sqlite_page_sessions
+from profiler.service.pages.login.page_sessions import PageSessionRegistry
+from profiler.service.pages.login.sqlite_page_sessions import SqlitePageSessionRegistry
 from profiler.service.service_file import open_service_file
 from profiler.service.sqlite_agents import SqliteAgentRegistry
 from profiler.service.sqlite_jobs import SqliteJobBoard
@@ -30,6 +33,7 @@ TABLES = (
     *sqlite_jobs.TABLES,
     *ingest.TABLES,
     *sqlite_experiments.TABLES,
+    *sqlite_page_sessions.TABLES,
 )
 
 
@@ -43,6 +47,7 @@ class Aggregator:
     tokens: TokenRegistry
     ingest: Ingest
     experiments: ExperimentBoard
+    page_sessions: PageSessionRegistry
     clock_ns: Callable[[], int] = time.time_ns
 
 
@@ -52,5 +57,12 @@ def open_aggregator(directory: Path, create: bool) -> Aggregator:
     store = open_store(directory, create)
     file = open_service_file(directory, TABLES, create)
     jobs = SqliteJobBoard(file)
-    taking_in = open_ingest(store, jobs, file, time.time_ns)
-    return Aggregator(store, SqliteAgentRegistry(file), jobs, SqliteTokenRegistry(file), taking_in, SqliteExperimentBoard(file))
+    return Aggregator(
+        store=store,
+        agents=SqliteAgentRegistry(file),
+        jobs=jobs,
+        tokens=SqliteTokenRegistry(file),
+        ingest=open_ingest(store, jobs, file, time.time_ns),
+        experiments=SqliteExperimentBoard(file),
+        page_sessions=SqlitePageSessionRegistry(file),
+    )

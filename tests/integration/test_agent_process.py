@@ -262,7 +262,7 @@ def test_a_hostile_server_gets_nothing_and_the_agent_serves_an_honest_one_after_
         return True
 
     fake.answer = hostile
-    before = {path for path in tmp_path.rglob("*")}
+    before = set(tmp_path.rglob("*"))
     it = start(started, tmp_path, fake.url, workload())
     fake.wait_for(lambda: len(told) == 2 * len(answers), 180, f"all hostile answers; {told}")
     fake.orders = [RUN]
@@ -271,7 +271,7 @@ def test_a_hostile_server_gets_nothing_and_the_agent_serves_an_honest_one_after_
     log = it.log.read_text()
     assert TOKEN not in log
     assert "Traceback" not in log
-    changed = {path for path in tmp_path.rglob("*")} - before
+    changed = set(tmp_path.rglob("*")) - before
     assert {path.relative_to(tmp_path).parts[:2] for path in changed} <= {
         ("agent",),
         *(("agent", name) for name in ("agent.toml", "token", "spool", "agent.log")),

@@ -31,6 +31,7 @@ from profiler.service.experiments.round_loop import RoundLoop
 from profiler.service.experiments.routes import experiment_routes
 from profiler.service.ingest.routes import upload_routes
 from profiler.service.known_hosts import SILENT_HELLOS
+from profiler.service.pages.pages_app import PagesMount, pages_app
 
 
 def make_app(aggregator: Aggregator, settings: ServiceSettings) -> FastAPI:
@@ -62,7 +63,7 @@ def _include_routes(app: FastAPI, aggregator: Aggregator, settings: ServiceSetti
     app.include_router(health_routes(aggregator, settings, counts))
     app.include_router(upload_routes(aggregator))
     app.include_router(experiment_routes(aggregator))
-    # Place of: page_routes(aggregator).
+    app.router.routes.append(PagesMount(pages_app(aggregator, settings), app.router.routes))
 
 
 def _add_layers(app: FastAPI, aggregator: Aggregator, settings: ServiceSettings, counts: RequestCounts) -> None:

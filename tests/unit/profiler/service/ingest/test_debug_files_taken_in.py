@@ -21,6 +21,7 @@ from profiler.service.ingest.ingest import Ingest
 from profiler.service.ingest.reception import offer_upload
 from profiler.service.ingest.upload_error import UploadError
 from profiler.service.ingest.wanted import wanted_files
+from profiler.store.debug_tree import debug_directory
 from support.elf_programs import compile_program, load_image, tool_output
 from support.sample_captures import run_info, two_stack_capture
 from support.uploading import AGENT, OTHER_AGENT, OTHER_JOB, Bench, debug_offer_of, offer_of, open_bench, upload
@@ -114,10 +115,10 @@ def test_the_search_of_every_command_finds_it(bench: Bench, files: Files, tmp_pa
     captured(bench, files.build_id)
     assert sent(bench.ingest, files.dwarf, files.build_id) == ""
     dso = Dso("/only/on/the/agents/host", bytes.fromhex(files.build_id), DsoKind.FILE)
-    found = symbol_tools((), bench.ingest.store.directory).locator.locate(dso)
+    found = symbol_tools((), debug_directory(bench.ingest.store.directory)).locator.locate(dso)
     assert found.debug_image is not None
     assert found.debug_image.name == str(kept(bench, files.build_id))
-    assert symbol_tools((), tmp_path).locator.locate(dso).debug_image is None
+    assert symbol_tools((), debug_directory(tmp_path)).locator.locate(dso).debug_image is None
 
 
 def test_ranks_are_those_of_binutils(files: Files) -> None:
