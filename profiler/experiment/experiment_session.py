@@ -218,7 +218,7 @@ def _metric_facts(plan: ExperimentPlan) -> tuple[MetricFacts, ...]:
     for load in plan.loads:
         if load.requests:
             found.append(MetricFacts(cpu_per_request(load), Direction.LOWER, f"CPU time of the service / {load.requests}"))
-    if any(target.finder.is_given for target in plan.targets):
+    if any(target.finder.is_given or target.process for target in plan.targets):
         found.append(MetricFacts(CPU_TIME_METRIC, Direction.LOWER, "CPU time of the process and its children in a window"))
     return tuple(found)
 

@@ -54,7 +54,7 @@ def check(experiment: SimulatedExperiment) -> None:
 
 
 @pytest.mark.parametrize("design", DESIGNS)
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(deeds=DEEDS, kills=st.lists(st.integers(0, 60), max_size=4), down_s=st.sampled_from([0.0, 12.0, 200.0]))
 def test_every_round_counts_exactly_once(
     design: str, deeds: list[tuple[str, int, Deed]], kills: list[int], down_s: float
@@ -68,7 +68,7 @@ def test_every_round_counts_exactly_once(
 
 
 @pytest.mark.parametrize("design", DESIGNS)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(kills=st.lists(st.integers(0, 40), min_size=1, max_size=6))
 def test_kills_alone_cost_no_window(design: str, kills: list[int]) -> None:
     experiment = carry_out(DESIGNS[design], lambda node, number: Deed.DONE, kills)

@@ -132,6 +132,7 @@ class Coordinator:
         return Sight(
             now_ns=now_ns,
             absent={agent: why for agent, why in absent.items() if why},
+            heard_ns={agent.name: agent.heard_ns for agent in known.values()},
             jobs=jobs,
             captures=self.shelf.arrived(captures) if course.stage is Stage.ARRIVING else {},
             clock_errors_ns={name: agent.hello.clock.error_ns for name, agent in known.items() if agent.hello.clock},

@@ -30,5 +30,5 @@ def experiment_result(store: Path, session: str, format_: ResultFormat) -> bytes
         raise AnalysisError(f"it took more than {TIME_LIMIT_S:.0f} s; `slotscope experiment show` has no such limit") from None
     if done.returncode:
         lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
-        raise AnalysisError(lines[-1].removeprefix("slotscope: ") if lines else f"it ended with {done.returncode}")
+        raise AnalysisError(lines[-1].removeprefix("slotscope: error: ") if lines else f"it ended with {done.returncode}")
     return done.stdout

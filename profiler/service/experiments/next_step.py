@@ -23,6 +23,8 @@ from profiler.service.experiments.node_outcome import (
 from profiler.service.experiments.settings import RoundSettings
 from profiler.service.experiments.turns import Turn, TurnPlan
 
+_MOST_DOUBLINGS = 2
+
 
 @dataclass(frozen=True, slots=True)
 class Stepper:
@@ -70,24 +72,34 @@ class Stepper:
 
     def _gather(self, course: Course, sight: Sight) -> Course:
         turn = self.turns.turns[course.turn]
-        missing = [role for role in turn.roles if role.agent in sight.absent and not role.is_excluded]
+        absent = self._absent(course, turn, sight)
+        missing = [role for role in turn.roles if role.agent in absent and not role.is_excluded]
         awaited = [role.node for role in missing if role.node not in course.away]
         if awaited and sight.now_ns < course.since_ns + seconds_ns(self.settings.return_s):
             return course
         course = replace(course, away=tuple(sorted({*course.away, *awaited})))
         out = {task.node: task.problem for task in course.unswapped}
-        ending = nobody_left(turn, out | {role.node: sight.absent[role.agent] for role in missing})
+        ending = nobody_left(turn, out | {role.node: absent[role.agent] for role in missing})
         if ending:
             return replace(course, state=CourseState.FAILED, detail=ending, tasks=())
         if self.turns.needs_swaps:
             known = {*course.swapped, *out}
-            to_swap = [role for role in turn.roles if role.node not in known and role.agent not in sight.absent]
+            to_swap = [role for role in turn.roles if role.node not in known and role.agent not in absent]
             if to_swap:
                 return self._swap(course, to_swap, sight.now_ns)
         if self.turns.plan.settle_s and not course.is_settled:
             until_ns = sight.now_ns + seconds_ns(self.turns.plan.settle_s)
             return replace(course, stage=Stage.SETTLING, since_ns=sight.now_ns, until_ns=until_ns, tasks=())
-        return self._measure(course, turn, sight)
+        return self._measure(course, turn, replace(sight, absent=absent))
+
+    def _absent(self, course: Course, turn: Turn, sight: Sight) -> dict[str, str]:
+        """Agents with the reason.  One that had a problem a moment ago may have gone then, and not be silent for long yet."""
+        absent = dict(sight.absent)
+        for role in turn.roles:
+            is_awaited = role.node in course.bad_before and role.node not in course.away
+            if is_awaited and sight.heard_ns.get(role.agent, 0) < course.since_ns:
+                absent.setdefault(role.agent, "its agent has said nothing since its last problem")
+        return absent
 
     def _swap(self, course: Course, roles: list[PlanTarget], now_ns: int) -> Course:
         return replace(
@@ -100,7 +112,9 @@ class Stepper:
         )
 
     def _measure(self, course: Course, turn: Turn, sight: Sight) -> Course:
-        start_at_ns = sight.now_ns + seconds_ns(self.settings.lead_s)
+        # A host that was not ready in time may be slow today.
+        lead_s = self.settings.lead_s * 2 ** min(course.attempt, _MOST_DOUBLINGS)
+        start_at_ns = sight.now_ns + seconds_ns(lead_s)
         plan = self.turns.plan
         length_s = (plan.timeout_s or self.settings.longest_run_s) if plan.has_workloads else plan.window_s
         return replace(

@@ -14,12 +14,14 @@ _NOT_TAKEN = "the job was not taken in time"
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """What is known at a moment.  ``absent``: agents that cannot be asked for anything now, and why.  ``jobs``: those of the
+    """What is known at a moment.  ``absent``: agents that cannot be asked for anything now, and why; ``heard_ns``: when each
+    was heard last.  ``jobs``: those of the
     session by ID.  ``captures``: SHA-256 of those that have arrived, and why one does not count, "" = it does.
     ``clock_errors_ns``: by agent, by how much its clock may be wrong."""
 
     now_ns: int
     absent: Mapping[str, str]
+    heard_ns: Mapping[str, int]
     jobs: Mapping[str, StoredJob]
     captures: Mapping[str, str]
     clock_errors_ns: Mapping[str, int]
