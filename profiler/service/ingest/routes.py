@@ -16,7 +16,7 @@ from fastapi import APIRouter, Query, Request, Response
 
 from profiler.errors import StoreFullError
 from profiler.protocol.addresses import UPLOAD, UPLOAD_COMMIT, UPLOADS, WANTED
-from profiler.protocol.upload import LARGEST_CHUNK_BYTES, CommitResult, UploadOffer, UploadState, WantedFiles
+from profiler.protocol.upload import CommitResult, UploadOffer, UploadState, WantedFiles
 from profiler.service.access.authorization import AgentName
 from profiler.service.aggregator import Aggregator
 from profiler.service.api.json_bodies import answer, read_as

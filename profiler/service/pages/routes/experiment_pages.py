@@ -7,39 +7,43 @@ from dataclasses import dataclass
 from fastapi import APIRouter, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from profiler.experiment.experiment_session import stored_record
 from profiler.model.analysis_choices import DIMENSIONS, VIEWS
 from profiler.model.experiment import ExperimentRecord
 from profiler.service.aggregator import Aggregator
+from profiler.service.experiments.experiment_progress import ExperimentProgress, experiment_progress
 from profiler.service.job_board import StoredJob
 from profiler.service.pages.analysis.analyses import Analyses
 from profiler.service.pages.analysis.analysis_order import AnalysisOrder, Content, Format
 from profiler.service.pages.links import experiment_link, with_query
-from profiler.service.pages.login.visitor import CurrentVisitor
+from profiler.service.pages.login.forms import check_form_token, read_form
+from profiler.service.pages.login.visitor import CurrentOperator, CurrentVisitor
 from profiler.service.pages.rendering import PageRenderer
 from profiler.service.pages.routes.answers import SUFFIXES, Question, file, piece
 from profiler.service.pages.routes.table_choice import ROW_COUNTS, ChosenTable, TableChoice
 from profiler.service.pages.views.experiment_view import ExperimentRow, experiment_row, round_progress
 from profiler.service.pages.views.paging import page_of
-from profiler.store.records import SessionState, StoredRun, StoredSession
+from profiler.store.records import StoredRun, StoredSession
 
 _ROWS = 50
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
+    """``progress``: of one that was submitted here, None for any other in the store."""
+
     session: StoredSession
     record: ExperimentRecord
     runs: tuple[StoredRun, ...]
     jobs: tuple[StoredJob, ...]
+    progress: ExperimentProgress | None
 
     @property
     def is_running(self) -> bool:
-        """Whether more of it is to come: jobs are open, or it was begun here and not ended."""
-        is_open = any(not job.report.state.is_final for job in self.jobs)
-        return is_open or (bool(self.jobs) and self.session.state is SessionState.RECORDING)
+        """Whether more of it is to come from agents."""
+        return self.progress is not None and not self.progress.state.is_final
 
 
 def experiment_pages(aggregator: Aggregator, renderer: PageRenderer, analyses: Analyses) -> APIRouter:
@@ -55,7 +59,10 @@ def experiment_pages(aggregator: Aggregator, renderer: PageRenderer, analyses: A
         record = stored_record(store, name) if session is not None else None
         if session is None or record is None:
             raise HTTPException(404)
-        return _Found(session, record, store.runs(name), aggregator.jobs.jobs(session=name))
+        submitted, jobs = aggregator.experiments.experiment(name), aggregator.jobs.jobs(session=name)
+        by_id = {job.order.id: job for job in jobs}
+        progress = experiment_progress(submitted, by_id) if submitted is not None else None
+        return _Found(session, record, store.runs(name), jobs, progress)
 
     def asked(experiment: _Found, choice: TableChoice) -> Question:
         order = AnalysisOrder(
@@ -91,6 +98,7 @@ def experiment_pages(aggregator: Aggregator, renderer: PageRenderer, analyses: A
             title=known.record.name,
             experiment=experiment_row(known.session, known.record),
             rounds=round_progress(known.jobs),
+            progress=known.progress,
             is_running=known.is_running,
             is_live=known.is_running and not is_shown,
             piece=shown,
@@ -100,6 +108,17 @@ def experiment_pages(aggregator: Aggregator, renderer: PageRenderer, analyses: A
             row_counts=ROW_COUNTS,
             downloads={suffix: with_query(f"{address}/result.{suffix}", **choice.fields) for suffix in suffixes},
         )
+
+    def ask_end(session: str) -> None:
+        if aggregator.experiments.experiment(session) is None:
+            raise HTTPException(404)
+        aggregator.experiments.ask_cancel(session)
+
+    @router.post("/experiments/{session}/cancel")
+    async def cancel(request: Request, visitor: CurrentOperator, session: str) -> Response:
+        check_form_token(visitor, await read_form(request))
+        await run_in_threadpool(ask_end, session)
+        return RedirectResponse(experiment_link(session), 303)
 
     @router.get("/experiments/{session}/result.{suffix}")
     async def kept(visitor: CurrentVisitor, choice: ChosenTable, session: str, suffix: str) -> Response:

@@ -25,7 +25,7 @@ class ExperimentRow:
 
 @dataclass(frozen=True, slots=True)
 class RoundProgress:
-    """``states``: how many of the round's jobs are in which state; ``troubles``: what was said of those that failed."""
+    """``round``: from 1.  ``states``: how many of the round's jobs are in which state; ``troubles``: what was said of those that failed."""
 
     round: int
     states: str
@@ -58,4 +58,4 @@ def _progress(number: int, jobs: Sequence[StoredJob]) -> RoundProgress:
         for job in jobs
         if job.report.state in _TROUBLE
     )
-    return RoundProgress(number, states, troubles)
+    return RoundProgress(number + 1, states, troubles)
