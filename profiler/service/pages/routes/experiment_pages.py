@@ -52,7 +52,8 @@ def experiment_pages(aggregator: Aggregator, renderer: PageRenderer, analyses: A
 
     def experiments_of(sessions: tuple[StoredSession, ...]) -> list[ExperimentRow]:
         records = ((session, stored_record(store, session.name)) for session in reversed(sessions))
-        return [experiment_row(session, record) for session, record in records if record is not None]
+        courses = {each.session: each.course.state for each in aggregator.experiments.experiments()}
+        return [experiment_row(session, record, courses.get(session.name)) for session, record in records if record is not None]
 
     def found(name: str) -> _Found:
         session = next((each for each in store.sessions() if each.name == name), None)
@@ -96,7 +97,7 @@ def experiment_pages(aggregator: Aggregator, renderer: PageRenderer, analyses: A
             "experiment.html",
             shown.status if shown else 200,
             title=known.record.name,
-            experiment=experiment_row(known.session, known.record),
+            experiment=experiment_row(known.session, known.record, known.progress.state if known.progress else None),
             rounds=round_progress(known.jobs),
             progress=known.progress,
             is_running=known.is_running,

@@ -41,7 +41,7 @@ def submitted(aggregator: Aggregator) -> str:
         job = f"job-{agent}"
         aggregator.jobs.add(agent, attach_order(job, session=session), aggregator.clock_ns())
         aggregator.jobs.report(agent, job, JobReport(state, f"word of {agent}"), aggregator.clock_ns())
-        tasks.append(NodeTask(f"{agent}/node", job))
+        tasks.append(NodeTask(agent, job))
     aggregator.experiments.keep(session, replace(experiment.course, tasks=tuple(tasks)))
     return session
 
@@ -52,9 +52,11 @@ def test_progress_of_a_running_experiment(aggregator: Aggregator) -> None:
     text = re.sub(r"\s+", " ", re.sub("<[^>]*>", " ", answered.text))
     assert (answered.status_code, heading(answered)) == (200, "x")
     assert "round 1 of 2: waits for its hosts" in text
-    assert re.search(r"b1/node b1 base running: word of b1", text)
-    assert re.search(r"f1/node f1 fat failed: word of f1", text)
+    assert re.search(r"b1 b1 base running: word of b1", text)
+    assert re.search(r"f1 f1 fat failed: word of f1", text)
     assert " 1 1 running, 1 failed f1: failed, word of f1" in text
+    assert "unfinished" not in text
+    assert '<span class="state running">' in local_visitor(aggregator).get("/experiments").text
     # Brought up to date by itself, with and without the script; nothing is worked out before somebody asks for it.
     assert "data-live" in answered.text
     assert '<noscript><meta http-equiv="refresh"' in answered.text
