@@ -26,6 +26,7 @@ from profiler.service.pages.routes.table_choice import ROW_COUNTS, ChosenTable, 
 from profiler.service.pages.views.experiment_view import ExperimentRow, experiment_row, round_progress
 from profiler.service.pages.views.paging import page_of
 from profiler.store.records import StoredRun, StoredSession
+from profiler.store.store import Store
 
 _ROWS = 50
 
@@ -48,48 +49,19 @@ class _Found:
 
 def experiment_pages(aggregator: Aggregator, renderer: PageRenderer, analyses: Analyses) -> APIRouter:
     router = APIRouter()
-    store = aggregator.store
-
-    def experiments_of(sessions: tuple[StoredSession, ...]) -> list[ExperimentRow]:
-        records = ((session, stored_record(store, session.name)) for session in reversed(sessions))
-        courses = {each.session: each.course.state for each in aggregator.experiments.experiments()}
-        return [experiment_row(session, record, courses.get(session.name)) for session, record in records if record is not None]
-
-    def found(name: str) -> _Found:
-        session = next((each for each in store.sessions() if each.name == name), None)
-        record = stored_record(store, name) if session is not None else None
-        if session is None or record is None:
-            raise HTTPException(404)
-        submitted, jobs = aggregator.experiments.experiment(name), aggregator.jobs.jobs(session=name)
-        by_id = {job.order.id: job for job in jobs}
-        progress = experiment_progress(submitted, by_id) if submitted is not None else None
-        return _Found(session, record, store.runs(name), jobs, progress)
-
-    def asked(experiment: _Found, choice: TableChoice) -> Question:
-        order = AnalysisOrder(
-            content=Content.EXPERIMENT,
-            format=Format.HTML,
-            store=str(store.directory),
-            selectors=(experiment.session.name,),
-            by=choice.by,
-            view=choice.view,
-            phase=choice.asked_phase,
-            limit=choice.rows,
-        )
-        return Question(order, tuple(run.blob for run in experiment.runs))
 
     @router.get("/experiments")
     def experiments(request: Request, visitor: CurrentVisitor, page: int = 1) -> Response:
-        rows = page_of(experiments_of(store.sessions()), page, _ROWS)
+        rows = page_of(_experiments(aggregator), page, _ROWS)
         return renderer.page(request, "experiments.html", title="Experiments", page=rows)
 
     @router.get("/experiments/{session}")
     async def experiment(
         request: Request, visitor: CurrentVisitor, choice: ChosenTable, session: str, so_far: str = ""
     ) -> Response:
-        known = await run_in_threadpool(found, session)
+        known = await run_in_threadpool(_found, aggregator, session)
         is_shown = not known.is_running or bool(so_far)
-        shown = await piece(analyses, asked(known, choice)) if is_shown else None
+        shown = await piece(analyses, _asked(aggregator.store, known, choice)) if is_shown else None
         address = experiment_link(session)
         suffixes = [suffix for suffix in SUFFIXES if SUFFIXES[suffix] is not Format.SPEEDSCOPE]
         return renderer.page(
@@ -110,22 +82,59 @@ def experiment_pages(aggregator: Aggregator, renderer: PageRenderer, analyses: A
             downloads={suffix: with_query(f"{address}/result.{suffix}", **choice.fields) for suffix in suffixes},
         )
 
-    def ask_end(session: str) -> None:
-        if aggregator.experiments.experiment(session) is None:
-            raise HTTPException(404)
-        aggregator.experiments.ask_cancel(session)
-
     @router.post("/experiments/{session}/cancel")
     async def cancel(request: Request, visitor: CurrentOperator, session: str) -> Response:
         check_form_token(visitor, await read_form(request))
-        await run_in_threadpool(ask_end, session)
+        await run_in_threadpool(_ask_end, aggregator, session)
         return RedirectResponse(experiment_link(session), 303)
 
     @router.get("/experiments/{session}/result.{suffix}")
     async def kept(visitor: CurrentVisitor, choice: ChosenTable, session: str, suffix: str) -> Response:
         if SUFFIXES.get(suffix) is Format.SPEEDSCOPE:
             raise HTTPException(404)
-        known = await run_in_threadpool(found, session)
-        return await file(analyses, asked(known, choice), suffix, f"{known.record.name}-{session}")
+        known = await run_in_threadpool(_found, aggregator, session)
+        return await file(analyses, _asked(aggregator.store, known, choice), suffix, f"{known.record.name}-{session}")
 
     return router
+
+
+def _experiments(aggregator: Aggregator) -> list[ExperimentRow]:
+    """The latest first."""
+    store = aggregator.store
+    courses = {each.session: each.course.state for each in aggregator.experiments.experiments()}
+    records = ((session, stored_record(store, session.name)) for session in reversed(store.sessions()))
+    return [experiment_row(session, record, courses.get(session.name)) for session, record in records if record is not None]
+
+
+def _found(aggregator: Aggregator, name: str) -> _Found:
+    """``HTTPException`` 404."""
+    store = aggregator.store
+    session = next((each for each in store.sessions() if each.name == name), None)
+    record = stored_record(store, name) if session is not None else None
+    if session is None or record is None:
+        raise HTTPException(404)
+    submitted, jobs = aggregator.experiments.experiment(name), aggregator.jobs.jobs(session=name)
+    by_id = {job.order.id: job for job in jobs}
+    progress = experiment_progress(submitted, by_id) if submitted is not None else None
+    return _Found(session, record, store.runs(name), jobs, progress)
+
+
+def _ask_end(aggregator: Aggregator, session: str) -> None:
+    """``HTTPException`` 404 for one that is not run over agents."""
+    if aggregator.experiments.experiment(session) is None:
+        raise HTTPException(404)
+    aggregator.experiments.ask_cancel(session)
+
+
+def _asked(store: Store, experiment: _Found, choice: TableChoice) -> Question:
+    order = AnalysisOrder(
+        content=Content.EXPERIMENT,
+        format=Format.HTML,
+        store=str(store.directory),
+        selectors=(experiment.session.name,),
+        by=choice.by,
+        view=choice.view,
+        phase=choice.asked_phase,
+        limit=choice.rows,
+    )
+    return Question(order, tuple(run.blob for run in experiment.runs))
