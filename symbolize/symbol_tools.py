@@ -22,8 +22,9 @@ class SymbolTools:
     symbolizer: Symbolizer
 
 
-def symbol_tools(debug_dirs: Sequence[str]) -> SymbolTools:
-    """``UsageError`` when a directory does not exist."""
+def symbol_tools(debug_dirs: Sequence[str], sent: Path | None = None) -> SymbolTools:
+    """``sent``: where debug files that agents sent lie, or may lie one day.  ``UsageError`` when one of ``debug_dirs`` does not
+    exist."""
     from symbolize.cache import SymbolCache, default_cache_directory
     from symbolize.debuginfod import configured_servers
     from symbolize.kernel_cache import KernelSymbolCache
@@ -37,6 +38,7 @@ def symbol_tools(debug_dirs: Sequence[str]) -> SymbolTools:
     cache_directory = default_cache_directory()
     cache = SymbolCache(cache_directory)
     extra = tuple(Path(directory) for directory in debug_dirs)
-    search = SearchPaths(extra_directories=extra, debuginfod_urls=configured_servers())
+    of_store = (sent,) if sent is not None else ()
+    search = SearchPaths((*of_store, *SearchPaths().debug_directories), extra, debuginfod_urls=configured_servers())
     locator = Locator(search, KernelSymbolCache(cache_directory), UnwindRuleCache(cache))
     return SymbolTools(locator, Symbolizer(locator, cache))

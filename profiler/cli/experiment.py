@@ -194,5 +194,5 @@ def _evaluator(arguments: argparse.Namespace, context: CliContext, store: Store,
 
     options = reading_options(arguments)
     analysis = replace(options.analysis(()), phase=experiment.record.phase if options.phase is None else options.phase)
-    symbolizer = symbol_tools(options.debug_dirs).symbolizer
+    symbolizer = symbol_tools(options.debug_dirs, context.debug_directory).symbolizer
     return Evaluator(store, analysis, experiment.record.margin, symbolizer, SlowProgress(context.stderr))

@@ -19,15 +19,15 @@ SCOPES = ("agent", "reader", "operator")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    create = actions.add_parser("create", help="make a token; its secret is shown this once")
+    actions = parser.add_subparsers(dest="action", required=True, metavar="create|revoke|list", help="one of these")
+    create = actions.add_parser("create", help="make a token", description="Make a token; its secret is shown this once.")
     create.add_argument("name", metavar="NAME", help="of the agent or person: letters, digits and _ . -")
     create.add_argument(
         "--scope", choices=SCOPES, required=True, help="agent: one host; reader: sees everything; operator: also orders jobs"
     )
-    revoke = actions.add_parser("revoke", help="make a token worthless, at once")
-    revoke.add_argument("name", metavar="NAME")
-    actions.add_parser("list", help="all tokens, without their secrets")
+    revoke = actions.add_parser("revoke", help="make a token worthless", description="Make a token worthless, at once.")
+    revoke.add_argument("name", metavar="NAME", help="as `token list` shows it")
+    actions.add_parser("list", help="all tokens", description="All tokens, without their secrets.")
 
 
 def run(arguments: argparse.Namespace, context: CliContext) -> int:

@@ -16,18 +16,8 @@ from profiler.toml.toml_positions import TomlPositions
 Choice = TypeVar("Choice", bound=StrEnum)
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|min|h)")
 _SECONDS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0}
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]i?B|B)")
-_UNITS = {
-    "B": 1,
-    "KB": 10**3,
-    "MB": 10**6,
-    "GB": 10**9,
-    "TB": 10**12,
-    "KiB": 1 << 10,
-    "MiB": 1 << 20,
-    "GiB": 1 << 30,
-    "TiB": 1 << 40,
-}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B")
+_POWERS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 _ADDRESS = re.compile(r"https?://[^/\s]+(/\S*)?")
 
 
@@ -117,7 +107,7 @@ class TomlTable:
             return default
         value = self.values[key]
         if isinstance(value, str) and (match := _SIZE.fullmatch(value.strip())):
-            value = round(float(match[1]) * _UNITS[match[2]])
+            value = round(float(match[1]) * (1024 if match[3] else 1000) ** _POWERS[match[2]])
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value < 1 << 62:
             self.fail(f'expected bytes or text such as "2 GiB", at least {least} bytes, not {_shown(self.values[key])}', key)
         return value

@@ -168,7 +168,7 @@ def check_result(server: Server, tmp_path: Path, session: str) -> None:
     shown = run(command(server, tmp_path, "show", session, "--format", "json"))
     assert shown.returncode == 0, shown.stderr
     result = json.loads(shown.stdout)
-    (candidate,) = result["conditions"][0]["comparison"]["candidates"]
+    (candidate,) = result["conditions"][0]["candidates"]
     # A node's windows are averaged: its cost in the first round and 2 ms more in the second.
     base, fat = ([(COSTS[node] + 1) * 1_000_000 for node in COSTS if node[0] == arm] for arm in "bf")
     assert candidate["total"]["values"] == {"baseline": base, "candidate": fat}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -127,6 +128,17 @@ class UploadRecords:
             ORDER BY changed_ns"""
         with self._file.reading() as connection:
             return tuple(_record(row) for row in connection.execute(query, (unfinished_before_ns, finished_before_ns)))
+
+    def receiving(self) -> frozenset[tuple[str, str]]:
+        """(agent, SHA-256) of every upload that is being received."""
+        with self._file.reading() as connection:
+            return frozenset(connection.execute("SELECT agent, sha256 FROM uploads WHERE phase = 'receiving'").fetchall())
+
+    def forget_debug_files(self, build_ids: Iterable[str]) -> None:
+        """They can be asked for and offered again."""
+        query = "DELETE FROM uploads WHERE kind = ? AND build_id = ? AND phase != 'receiving'"
+        with self._file.transaction() as connection:
+            connection.executemany(query, [(UploadKind.DEBUG_FILE, build_id) for build_id in build_ids])
 
     def remove(self, record: UploadRecord) -> None:
         """Unless it changed since."""

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from profiler.codec.json_values import to_json
-from profiler.service.pages.analysis.analysis_order import DEBUG_DIRECTORY, TIME_LIMIT_S, AnalysisOrder
+from profiler.service.pages.analysis.analysis_order import TIME_LIMIT_S, AnalysisOrder
 from profiler.service.pages.analysis.answer_cache import AnswerCache
+from profiler.store.debug_tree import debug_directory
 
 _WRONG_QUESTION = 2  # exit code of wrong usage
 
@@ -87,7 +88,7 @@ class Analyses:
 
 def _key(order: AnalysisOrder, captures: Sequence[str]) -> bytes:
     """Of the order, the captures, and the debug files that there are: a new one gives names to what had none."""
-    tree = Path(order.store, DEBUG_DIRECTORY)
+    tree = debug_directory(Path(order.store))
     folders = [folder for folder in (tree, tree / ".build-id", *tree.glob(".build-id/*")) if folder.is_dir()]
     debug = [(str(folder), folder.stat().st_mtime_ns) for folder in sorted(folders)]
     return hashlib.sha256(json.dumps([to_json(order), list(captures), debug]).encode()).digest()

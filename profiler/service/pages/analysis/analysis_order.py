@@ -7,8 +7,6 @@ from enum import StrEnum
 
 TIME_LIMIT_S = 120
 LARGEST_ANSWER_BYTES = 64 << 20
-# Below the store's directory: binaries and debug files, by ``.build-id`` or by name.
-DEBUG_DIRECTORY = "debug"
 
 
 class Content(StrEnum):

@@ -18,13 +18,13 @@ from profiler.errors import AnalysisError, FormatError, StoreError, SymbolizeErr
 from profiler.model.analysis_choices import MARKDOWN_ROWS
 from profiler.pipeline import AnalysisOptions, Arm, arm_call_stacks, arm_costs
 from profiler.service.pages.analysis.analysis_order import (
-    DEBUG_DIRECTORY,
     LARGEST_ANSWER_BYTES,
     TIME_LIMIT_S,
     AnalysisOrder,
     Content,
     Format,
 )
+from profiler.store.debug_tree import debug_directory
 from profiler.store.selectors import resolve_stored
 from profiler.store.store import Store, open_store
 from profiler.stored_arms import load_stored_arms, recorded_phase
@@ -50,8 +50,7 @@ def main() -> int:
 def analysis(order: AnalysisOrder) -> bytes:
     """The rendered answer, UTF-8.  ``AnalysisError`` when it is too large for a page, else errors as of the pipeline."""
     store = open_store(Path(order.store), create=False)
-    debug = store.directory / DEBUG_DIRECTORY
-    symbolizer = symbol_tools([str(debug)] if debug.is_dir() else []).symbolizer
+    symbolizer = symbol_tools((), debug_directory(store.directory)).symbolizer
     answer = _ANSWERS[order.content](order, store, symbolizer)
     if len(answer) > LARGEST_ANSWER_BYTES:
         raise AnalysisError("too large for a page or a download; `slotscope export` and `report` on the server's host write it")
