@@ -95,8 +95,7 @@ def said(filled: Filled) -> Said:
 
 
 def command_line(filled: Filled, *arguments: str) -> str:
-    debug = ("--debug-dir", str(filled.store / "debug"), "--format", "json")
-    command = [sys.executable, "-m", "profiler.cli.main", "--store", str(filled.store), *arguments, *debug]
+    command = [sys.executable, "-m", "profiler.cli.main", "--store", str(filled.store), *arguments, "--format", "json"]
     done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=True)
     return done.stdout
 

@@ -12,8 +12,9 @@ from profiler.protocol.clock import ClockOffset
 from profiler.protocol.hello import PROTOCOL_VERSION, AgentHello, AgentLimits, OfferedTarget, OfferedWorkload, SpoolState
 from profiler.protocol.job import JobKind, JobOrder, JobReport, JobState
 from profiler.service.aggregator import Aggregator
+from profiler.store.debug_tree import debug_file
 from profiler.store.records import SessionStart, SessionState
-from profiler.store.store import Store
+from profiler.store.store import Store, open_store
 from support.small_captures import small_capture, small_info
 
 SECOND_NS = 1_000_000_000
@@ -86,8 +87,10 @@ def add_hostile_captures(store: Store, variant: str = "odd") -> str:
 
 
 def copy_demo_store(fixtures: Path, directory: Path) -> None:
-    """The demonstration's store, with its two programs where the server looks for debug files."""
+    """The demonstration's store, with its two programs as if agents had sent them as debug files."""
     shutil.copytree(fixtures / "epoch_demo" / "store", directory)
-    (directory / "debug").mkdir()
+    build_ids = {run.summary.variant: run.summary.build_id for run in open_store(directory, create=False).runs()}
     for program in ("portable", "sha-ni"):
-        shutil.copy(fixtures / "epoch_demo" / program, directory / "debug" / program)
+        target = debug_file(directory, build_ids[program])
+        target.parent.mkdir(parents=True)
+        shutil.copy(fixtures / "epoch_demo" / program, target)

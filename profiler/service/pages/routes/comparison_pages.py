@@ -41,20 +41,6 @@ def comparison_pages(aggregator: Aggregator, renderer: PageRenderer, analyses: A
     router = APIRouter()
     store = aggregator.store
 
-    async def asked(baseline: str, candidate: str, choice: TableChoice, per: float) -> Question:
-        found = await selected(store, [baseline, candidate])
-        return question(Content.COMPARISON, store, found, choice, per)
-
-    async def compared(baseline: str, candidate: str, choice: TableChoice, per: float) -> Piece | None:
-        if not baseline and not candidate:
-            return None
-        try:
-            if not baseline or not candidate:
-                raise AnalysisRefused("Name both: what is compared, and with what.", is_question_wrong=True)
-            return await piece(analyses, await asked(baseline, candidate, choice, per))
-        except AnalysisRefused as error:
-            return refusal(error)
-
     @router.get("/compare")
     async def compare(
         request: Request,
@@ -65,7 +51,7 @@ def comparison_pages(aggregator: Aggregator, renderer: PageRenderer, analyses: A
         candidate: str = "",
     ) -> Response:
         baseline, candidate = baseline.strip(), candidate.strip()
-        shown = await compared(baseline, candidate, choice, per)
+        shown = await _compared(analyses, store, (baseline, candidate), choice, per)
         fields = {"baseline": baseline, "candidate": candidate, "per": f"{per:g}", **choice.fields}
         return renderer.page(
             request,
@@ -89,9 +75,25 @@ def comparison_pages(aggregator: Aggregator, renderer: PageRenderer, analyses: A
         visitor: CurrentVisitor, choice: ChosenTable, per: UnitsOfWork, suffix: str, baseline: str, candidate: str
     ) -> Response:
         stem = f"{candidate}-against-{baseline}"
-        return await file(analyses, await asked(baseline.strip(), candidate.strip(), choice, per), suffix, stem)
+        return await file(analyses, await _asked(store, (baseline.strip(), candidate.strip()), choice, per), suffix, stem)
 
     return router
+
+
+async def _asked(store: Store, names: tuple[str, str], choice: TableChoice, per: float) -> Question:
+    return question(Content.COMPARISON, store, await selected(store, names), choice, per)
+
+
+async def _compared(analyses: Analyses, store: Store, names: tuple[str, str], choice: TableChoice, per: float) -> Piece | None:
+    """``names``: of baseline and candidate.  None while nothing has been asked for."""
+    if not any(names):
+        return None
+    try:
+        if not all(names):
+            raise AnalysisRefused("Name both: what is compared, and with what.", is_question_wrong=True)
+        return await piece(analyses, await _asked(store, names, choice, per))
+    except AnalysisRefused as error:
+        return refusal(error)
 
 
 def _suggestions(store: Store) -> list[str]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from profiler.model.experiment import ExperimentRecord
 from profiler.protocol.job import JobState
+from profiler.service.experiments.course import CourseState
 from profiler.service.job_board import StoredJob
 from profiler.service.pages.views.capture_view import state_words
 from profiler.store.records import StoredSession
@@ -25,7 +26,8 @@ class ExperimentRow:
 
 @dataclass(frozen=True, slots=True)
 class RoundProgress:
-    """``states``: how many of the round's jobs are in which state; ``troubles``: what was said of those that failed."""
+    """``round``: from 1.  ``states``: how many of its jobs are in which state; ``troubles``: what was said of those that
+    failed."""
 
     round: int
     states: str
@@ -35,11 +37,11 @@ class RoundProgress:
 _TROUBLE = (JobState.REFUSED, JobState.FAILED, JobState.LOST)
 
 
-def experiment_row(session: StoredSession, record: ExperimentRecord) -> ExperimentRow:
+def experiment_row(session: StoredSession, record: ExperimentRecord, course: CourseState | None = None) -> ExperimentRow:
+    """``course``: of an experiment over agents, whose session says only whether it has ended."""
     variants = tuple(variant.name for variant in record.variants)
-    return ExperimentRow(
-        session.name, session.start.started_at, state_words(session), record.name, str(record.design), variants
-    )
+    state = state_words(session) if course is None else course.value
+    return ExperimentRow(session.name, session.start.started_at, state, record.name, str(record.design), variants)
 
 
 def round_progress(jobs: Sequence[StoredJob]) -> tuple[RoundProgress, ...]:
@@ -58,4 +60,4 @@ def _progress(number: int, jobs: Sequence[StoredJob]) -> RoundProgress:
         for job in jobs
         if job.report.state in _TROUBLE
     )
-    return RoundProgress(number, states, troubles)
+    return RoundProgress(number + 1, states, troubles)

@@ -13,7 +13,7 @@ from profiler.service.pages.views.times import moment
 
 @dataclass(frozen=True, slots=True)
 class JobRow:
-    """``what``: the order in words.  Moments in words, "" = not yet."""
+    """``what``: the order in words.  ``round``: from 1.  Moments in words, "" = not yet."""
 
     id: str
     agent: str
@@ -75,7 +75,7 @@ def _row(job: StoredJob) -> JobRow:
         session=job.order.session,
         state=job.report.state,
         what=order_words(job.order),
-        round=job.order.round,
+        round=job.order.round + 1,
         detail=job.report.detail,
         ordered=moment(job.ordered_ns),
         begun=moment(job.report.begun_at_ns),

@@ -7,8 +7,13 @@ from pathlib import Path
 import pytest
 
 from profiler.service.aggregator import Aggregator
-from support.aggregators import aggregator_in
-from support.asked_pages import heading, local_visitor
+from profiler.service.api.settings import ServiceSettings
+from profiler.service.pages.analysis.analyses import AnalysisLimits
+from profiler.service.pages.pages_app import PageLimits, pages_app
+from profiler.store.records import SessionStart
+from support.aggregators import AskedApp, aggregator_in
+from support.asked_pages import Visitor, heading, local_visitor
+from support.small_captures import small_capture, small_info
 
 
 @pytest.fixture
@@ -100,3 +105,22 @@ def test_pages_hold_no_script_or_style_of_their_own(aggregator: Aggregator) -> N
         assert text.count("<script") == (1 if template.name == "base.html" else 0), template
         assert "| safe" not in text, template
         assert "|safe" not in text, template
+
+
+@pytest.mark.parametrize(
+    ("limits", "words"),
+    [
+        (AnalysisLimits(at_once=0, waiting=0), "As many analyses are being worked out as this server allows."),
+        (AnalysisLimits(seconds=0.001), "The analysis took longer than a page may."),
+    ],
+)
+def test_a_server_that_is_busy_says_so(aggregator: Aggregator, limits: AnalysisLimits, words: str) -> None:
+    store = aggregator.store
+    session = store.begin_session(SessionStart("2026-12-01T10:00:00+00:00", "n", ("epoch",), 0, has_rounds=False))
+    store.add(small_capture({"main/work": 9}, small_info("base", session=session)))
+    app = pages_app(aggregator, ServiceSettings(), PageLimits(limits))
+    for path in (f"/captures/{session}/base", f"/captures/{session}/base/report.csv", "/compare?baseline=base&candidate=base"):
+        answered = Visitor(AskedApp(app, "127.0.0.1"), "localhost").get(path)
+        assert (answered.status_code, heading(answered)) == (503, "Service Unavailable"), path
+        assert words in answered.text
+        assert "content-disposition" not in answered.headers

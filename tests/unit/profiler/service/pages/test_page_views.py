@@ -98,8 +98,8 @@ def test_rounds_of_an_experiment_and_who_fell_out() -> None:
     jobs = [job(0, JobState.DONE), job(1, JobState.DONE, agent="beta")]
     jobs += [job(2, JobState.RUNNING, round_number=1), job(3, JobState.LOST, agent="beta", round_number=1)]
     latest, first = round_progress(jobs)
-    assert (latest.round, latest.states, latest.troubles) == (1, "1 running, 1 lost", ("beta: lost, word 3",))
-    assert (first.round, first.states, first.troubles) == (0, "2 done", ())
+    assert (latest.round, latest.states, latest.troubles) == (2, "1 running, 1 lost", ("beta: lost, word 3",))
+    assert (first.round, first.states, first.troubles) == (1, "2 done", ())
 
 
 @pytest.mark.parametrize(
