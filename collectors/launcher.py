@@ -25,6 +25,7 @@ from collectors import gate
 from collectors.guard import GroupGuard
 from collectors.process_output import exit_text, last_line, output_tail
 from collectors.process_status import has_running
+from collectors.start_moment import StartMoment
 from profiler.errors import CaptureError
 from profiler.model.run import RunOutcome
 
@@ -36,7 +37,8 @@ class LaunchRequest:
     """``arguments``: program and arguments; the program is looked up in PATH.  ``output``: file that takes the program's
     standard output and standard error.  ``cpus``: CPUs it may run on, empty = all.  ``environment``: added to slotscope's own.
     ``timeout_s``: the program is ended when it takes longer, 0 = it may take any time.  ``guard``: ends the program with its
-    children when slotscope is killed; without one that is the end of the program alone."""
+    children when slotscope is killed; without one that is the end of the program alone.  ``moment``: when it goes off, None =
+    at once."""
 
     arguments: tuple[str, ...]
     output: Path
@@ -44,6 +46,7 @@ class LaunchRequest:
     environment: tuple[tuple[str, str], ...] = ()
     timeout_s: float = 0.0
     guard: GroupGuard | None = None
+    moment: StartMoment | None = None
 
 
 class Recorder(Protocol):
@@ -156,11 +159,16 @@ class _Gate:
         os.close(self._report_read)
 
     def run(self) -> RunOutcome:
-        """Opens the gate and waits for the program's end."""
+        """Opens the gate, when its moment has come, and waits for the program's end."""
+        moment = self._request.moment
+        if moment is not None:
+            moment.wait()
         with contextlib.suppress(BrokenPipeError):  # the report says why
             _write_all(self._gate_write, gate.pack_environment(self._environment()))
         self._close_gate()
         before = self._read_report()
+        if moment is not None:
+            moment.passed(before.monotonic_ns)
         if self._request.timeout_s and not self._ends_within(self._request.timeout_s):
             self.kill()
             failure = f"timed out after {self._request.timeout_s:g} s"

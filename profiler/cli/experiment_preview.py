@@ -117,7 +117,9 @@ def _visible_lines(plan: ExperimentPlan, store: Store, earlier: StoredExperiment
     what = f"{replicates.count} {replicates.what}"
     with SlowProgress(replicates.context.stderr) as progress:
         options = AnalysisOptions(phase=plan.phase)
-        evaluator = Evaluator(store, options, plan.margin, symbol_tools(()).symbolizer, progress)
+        evaluator = Evaluator(
+            store, options, plan.margin, symbol_tools((), replicates.context.debug_directory).symbolizer, progress
+        )
         try:
             power = experiment_power(evaluator, earlier, plan.per, (replicates.count,))
         except AnalysisError as error:

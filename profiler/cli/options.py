@@ -8,15 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from profiler.model.analysis_choices import DEFAULT_RULE_SETS, DIMENSIONS, VIEWS, PhaseScope
+from profiler.model.analysis_choices import DEFAULT_RULE_SETS, DIMENSIONS, MARKDOWN_ROWS, TABLE_ROWS, VIEWS, PhaseScope
 from profiler.rules.repetition import may_explode
 
 if TYPE_CHECKING:
     from profiler.pipeline import AnalysisOptions, Arm
 
 FORMATS = ("table", "markdown", "csv", "json")
-TABLE_ROWS = 25
-MARKDOWN_ROWS = 8
 
 
 class GivenOnce(argparse.Action):

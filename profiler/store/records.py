@@ -73,13 +73,15 @@ class RunSummary:
 
 @dataclass(frozen=True, slots=True)
 class StoredRun:
-    """``blob``: key of the capture in the blob store.  ``round_complete``: False when the round of this run was cut short."""
+    """``blob``: key of the capture in the blob store.  ``round_complete``: False when the round of this run was cut short.
+    ``origin``: SHA-256 (hex) of the bytes that an agent uploaded, "" of a run that was recorded here; no two runs have one."""
 
     key: RunKey
     summary: RunSummary
     blob: str
     size_bytes: int
     round_complete: bool
+    origin: str = ""
 
 
 def summarize(capture: Capture) -> RunSummary:

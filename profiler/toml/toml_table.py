@@ -1,4 +1,4 @@
-"""One table of a plan file, read key by key with the types that are expected; every error names file and line."""
+"""One table of a file that people write, read key by key with the types that are expected; every error names file and line."""
 
 from __future__ import annotations
 
@@ -11,15 +11,18 @@ from pathlib import Path
 from typing import NoReturn, TypeVar
 
 from profiler.errors import UsageError
-from profiler.experiment.plan.toml_positions import TomlPositions
+from profiler.toml.toml_positions import TomlPositions
 
 Choice = TypeVar("Choice", bound=StrEnum)
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|min|h)")
 _SECONDS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B")
+_POWERS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
+_ADDRESS = re.compile(r"https?://[^/\s]+(/\S*)?")
 
 
 @dataclass(frozen=True, slots=True)
-class PlanSource:
+class TomlSource:
     """The file that is being read."""
 
     path: Path
@@ -30,11 +33,11 @@ class PlanSource:
 
 
 @dataclass(frozen=True, slots=True)
-class PlanTable:
+class TomlTable:
     """``name``: of the top-level table, ``number``: which of the array's.  ``key``: the key in it that holds this table, ""
     for the table itself.  Every read remembers its key; ``finish`` refuses the others."""
 
-    source: PlanSource
+    source: TomlSource
     name: str
     number: int
     values: Mapping[str, object]
@@ -98,6 +101,32 @@ class PlanTable:
             self.fail(f'expected seconds or text such as "90 s" or "5 min", not {_shown(value)}', key)
         return float(value)
 
+    def byte_count(self, key: str, default: int, least: int = 0) -> int:
+        """A number of bytes, or text such as "2 GiB", "500 MB"."""
+        if not self.has(key):
+            return default
+        value = self.values[key]
+        if isinstance(value, str) and (match := _SIZE.fullmatch(value.strip())):
+            value = round(float(match[1]) * (1024 if match[3] else 1000) ** _POWERS[match[2]])
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value < 1 << 62:
+            self.fail(f'expected bytes or text such as "2 GiB", at least {least} bytes, not {_shown(self.values[key])}', key)
+        return value
+
+    def regex(self, key: str, default: str | None = None) -> str:
+        text = self.text(key, default)
+        try:
+            re.compile(text)
+        except re.error as error:
+            self.fail(f"not a regular expression ({error})", key)
+        return text
+
+    def address(self, key: str) -> str:
+        """Of a page, "" when there is none."""
+        text = self.text(key, "")
+        if text and not _ADDRESS.fullmatch(text):
+            self.fail(f"{text!r}: expected an address such as http://127.0.0.1:9090/metrics", key)
+        return text
+
     def words(self, key: str, needed: bool = False) -> tuple[str, ...]:
         """An argument list: an array of strings.  No shell takes part, so text is not split."""
         if not self.has(key):
@@ -130,7 +159,7 @@ class PlanTable:
         except ValueError:
             self.fail(f"{text!r} is none of {', '.join(kind)}", key)
 
-    def table(self, key: str, needed: bool = False) -> PlanTable | None:
+    def table(self, key: str, needed: bool = False) -> TomlTable | None:
         """An inner table."""
         if not self.has(key):
             if needed:
@@ -140,7 +169,7 @@ class PlanTable:
         if not isinstance(value, dict):
             self.fail(f"expected a table, not {_shown(value)}", key)
         inner = f"{self.key}.{key}" if self.key else key
-        return PlanTable(self.source, self.name, self.number, value, inner)
+        return TomlTable(self.source, self.name, self.number, value, inner)
 
     def finish(self) -> None:
         """Refuses keys that nobody asked for."""
