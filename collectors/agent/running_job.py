@@ -48,7 +48,8 @@ class RunningJob:
             bufsize=0,
             start_new_session=True,
         )
-        guard.watch(self._process.pid)  # before it gets anything to do
+        # Before it has its order: without one it does nothing, and ends when the agent does.
+        guard.watch(self._process.pid)
         self._guard = guard
         assert self._process.stdin is not None
         assert self._process.stdout is not None
