@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import shutil
 import statistics
 import subprocess
@@ -12,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from profiler.experiment.plan.plan_check_services import CPU_TIME_METRIC
 from profiler.model.capture import Capture
+from profiler.model.run import RunMode
 from profiler.store.store import open_store
 from support import duty_program
 from support.host_fleet import Fleet, host_fleet
@@ -72,14 +75,14 @@ def parallel_plan(path: Path, arms: dict[str, str], runs: int) -> Path:
     return path
 
 
-def counting_captures(fleet: Fleet) -> dict[int, list[Capture]]:
-    """By round."""
+def counting_captures(fleet: Fleet) -> dict[tuple[int, RunMode], list[Capture]]:
+    """By round; in each every node is looked at without perf, and then under it."""
     store = open_store(fleet.store, create=False)
-    found: dict[int, list[Capture]] = defaultdict(list)
+    found: dict[tuple[int, RunMode], list[Capture]] = defaultdict(list)
     for run in store.runs():
         if not run.summary.failure:
             capture = store.load(run)
-            found[capture.info.identity.round].append(capture)
+            found[capture.info.identity.round, capture.info.identity.mode].append(capture)
     return found
 
 
@@ -89,7 +92,9 @@ def check_cpu_times(captures: list[Capture]) -> None:
         variant = capture.info.identity.variant
         asked_ns = duty_program.cpu_ns(HASH_MS[variant], TREE_MS, WINDOW_S)
         one_period_ns = (HASH_MS[variant] + TREE_MS) * 1e6
-        used_ns = capture.info.outcome.user_ns + capture.info.outcome.system_ns
+        outcome = capture.info.outcome
+        told_ns = [metric.value for metric in outcome.metrics if metric.name == CPU_TIME_METRIC]
+        used_ns = told_ns[0] if told_ns else outcome.user_ns + outcome.system_ns
         assert used_ns == pytest.approx(asked_ns, abs=0.06 * asked_ns + one_period_ns + 10e6), capture.info.identity
 
 
@@ -105,14 +110,16 @@ def test_three_hosts_against_three_with_clocks_that_are_seconds_apart(nodes: Nod
         done = fleet.ask("experiment", "run", str(parallel_plan(tmp_path / "plan.toml", arms, 2)), seconds=240)
         assert done.returncode == 0, done.stdout + done.stderr
         rounds = counting_captures(fleet)
-        assert {number: len(captures) for number, captures in rounds.items()} == {0: 6, 1: 6}
-        for captures in rounds.values():
+        both = itertools.product((0, 1), (RunMode.PLAIN, RunMode.PROFILED))
+        assert {key: len(captures) for key, captures in rounds.items()} == dict.fromkeys(both, 6)
+        for (_, mode), captures in rounds.items():
             check_cpu_times(captures)
             assert {capture.info.identity.instance for capture in captures} == set(arms)
             assert {capture.info.host.hostname for capture in captures} == set(arms)
-            # One kernel's clock stamps every sample; a node uses CPU time in every 50 ms.
-            begun = [int(capture.samples.time_ns.min()) for capture in captures]
-            assert max(begun) - min(begun) < SKEW_NS + duty_program.PERIOD_MS * 1_000_000
+            if mode is RunMode.PROFILED:
+                # One kernel's clock stamps every sample; a node uses CPU time in every 50 ms.
+                begun = [int(capture.samples.time_ns.min()) for capture in captures]
+                assert max(begun) - min(begun) < SKEW_NS + duty_program.PERIOD_MS * 1_000_000
         comparison = fleet.json_of("compare", "base", "fast", "--by", "function")
         (candidate,) = comparison["candidates"]  # type: ignore[misc]
         values = {row["name"]: row["values"] for row in candidate["rows"]}
