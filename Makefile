@@ -25,12 +25,13 @@ setup:
 demo: setup
 	$(BIN)/slotscope demo $(DEMO_ARGS)
 
-# Measurements must not run beside each other, so tests that record have a run of their own; it is made in any case.
+# Measurements must not run beside each other, so they have a run of their own; it is made in any case.
+BESIDE := not perf or (beside and not alone)
 test-full: FULL := --full
 test test-full: setup
 	@status=0; set -x; \
-	$(PYTEST) -q -rs $(FULL) -n 2 -m 'not perf' $(PYTEST_ARGS) || [ $$? = 5 ] || status=1; \
-	$(PYTEST) -q -rs $(FULL) -m perf $(PYTEST_ARGS) || [ $$? = 5 ] || status=1; \
+	$(PYTEST) -q -rs $(FULL) -n 2 -m '$(BESIDE)' $(PYTEST_ARGS) || [ $$? = 5 ] || status=1; \
+	$(PYTEST) -q -rs $(FULL) -m 'not ($(BESIDE))' $(PYTEST_ARGS) || [ $$? = 5 ] || status=1; \
 	{ set +x; } 2>/dev/null; exit $$status
 
 # Without ruff's cache, which does not notice that the order of imports depends on which modules exist.

@@ -19,16 +19,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from collectors.attach_target import AttachTarget, can_be_recorded, thread_starts
+from collectors.attach_target import AttachTarget
 from collectors.guard import GroupGuard
 from collectors.perf_control import PerfChannel, open_channel
 from collectors.perf_record import FINISH_ASKED_S, PerfEnd, PerfRecorder, explain_failure, perf_arguments
+from collectors.process_status import thread_statuses
 from profiler.errors import CaptureError
 from profiler.model.run import PerfSettings
 
 # Until perf has opened its events and read what is mapped: some seconds for thousands of threads.
 ATTACH_TIMEOUT_S = 120.0
 ATTEMPTS = 5
+FAILURES_WITH_CHILDREN = 2
 TRIES_FOR_NEWCOMERS = 3
 # Two perfs record for a moment, and share the 516 KiB a CPU that an ordinary user may lock.
 _SMALL_BUFFER = "128K"
@@ -38,12 +40,14 @@ _THREAD_ENDED = "WARNING: Ignored open failure for pid"
 
 
 class AttachedPerf:
-    """A perf that is attached and waits.  ``begin``, ``pause``, ``finish`` in this order, or ``abort``."""
+    """A perf that is attached and waits.  ``begin``, ``pause``, ``finish`` in this order, or ``abort``.  ``left_out``: children
+    that were too young to be attached to."""
 
     def __init__(
         self, channel: PerfChannel, recorder: PerfRecorder, descriptor: int, guard: GroupGuard, pids: tuple[int, ...]
     ) -> None:
         self.pids = pids
+        self.left_out = 0
         self._channel = channel
         self._recorder = recorder
         self._guard = guard
@@ -79,6 +83,8 @@ class AttachedPerf:
         finally:
             self._close()
         messages = tuple(line for line in end.messages if not line.startswith(_THREAD_ENDED))
+        if self.left_out:
+            messages += (f"processes that had only just started, and are not recorded: {self.left_out}",)
         return replace(end, messages=messages), used_ns
 
     def _end_process(self) -> int:
@@ -110,22 +116,28 @@ def attach(settings: PerfSettings, target: AttachTarget, output: Path, guard: Gr
     """perf on all threads of all processes of the target, ready to begin.  What they start later is followed.
 
     A thread that starts between perf's look at the list of threads and the opening of its parent's event is in neither: when
-    there may be one, perf attaches anew, ``TRIES_FOR_NEWCOMERS`` times at most.  ``CaptureError``: perf may not record here,
-    cannot, or the target has ended.
+    there may be one, perf attaches anew, ``TRIES_FOR_NEWCOMERS`` times at most.  Children that may end at any moment are left
+    out, and told of, only when perf has failed before because some did.  ``CaptureError``: perf may not record here, cannot, or
+    the target has ended.
     """
     lines: list[str] = []
-    for attempt in range(ATTEMPTS):
+    failures = tries = 0
+    while failures < ATTEMPTS:
         started = _boot_ticks()
-        pids = _pids(target, youngest_s=_CHILD_AGE_S if attempt >= ATTEMPTS // 2 else 0.0)
+        all_pids = _pids(target, youngest_s=0.0)
+        pids = _pids(target, youngest_s=_CHILD_AGE_S) if failures >= FAILURES_WITH_CHILDREN else all_pids
         output.unlink(missing_ok=True)  # perf would keep it under another name
         if not target.is_there():
             raise CaptureError(_ended(target))
         found = _attempt(settings, pids, output, guard)
         if isinstance(found, AttachedPerf):
-            if attempt + 1 >= TRIES_FOR_NEWCOMERS or not _has_newcomers(target, started):
+            tries += 1
+            if tries >= TRIES_FOR_NEWCOMERS or not _has_newcomers(target, started):
+                found.left_out = len(set(all_pids) - set(pids))
                 return found
             found.abort()
             continue
+        failures += 1
         lines = found
         # One that ends while perf attaches to it makes perf give up, or crash, with a warning or without a word (6.1).
         if lines and not any(map(_is_of_ended_thread, lines)):
@@ -139,7 +151,7 @@ def _is_of_ended_thread(line: str) -> bool:
 
 def _has_newcomers(target: AttachTarget, since: int) -> bool:
     """Whether a thread of the target started at ``since`` (clock ticks since boot) or later."""
-    return any(started >= since for status in target.members() for started in thread_starts(status.pid))
+    return any(thread.started >= since for status in target.members() for thread in thread_statuses(status.pid))
 
 
 def _boot_ticks() -> int:
@@ -187,7 +199,7 @@ def _pids(target: AttachTarget, youngest_s: float) -> tuple[int, ...]:
     """The leading process first.  ``youngest_s``: children that may end at any moment are left out."""
     least = _boot_ticks() - youngest_s * os.sysconf("SC_CLK_TCK")
     members = [status for status in target.members() if status.pid == target.pid or status.started <= least]
-    return tuple(status.pid for status in members if can_be_recorded(status.pid))
+    return tuple(status.pid for status in members if not status.has_ended and not status.is_kernel_thread)
 
 
 def _explained(lines: Sequence[str], settings: PerfSettings, target: AttachTarget) -> str:

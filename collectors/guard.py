@@ -11,6 +11,10 @@ from collections.abc import Sequence
 
 from collectors import group_guard
 
+# Not a function of ours between fork and exec, which may hang beside other threads; and not the parent after the start, which
+# may be killed before.  A guard that somebody ended is no reason to die of SIGPIPE, whose meaning is then as it was.
+_LISTED = ("sh", "-c", 'trap "" PIPE; echo "+$$" >&0 2>/dev/null; trap - PIPE; exec "$@" </dev/null', "sh")
+
 
 class GroupGuard:
     """A process that outlives slotscope by a moment and then ends the process groups on its list; a context manager.
@@ -48,23 +52,17 @@ class GroupGuard:
 
     @property
     def list_descriptor(self) -> int:
-        """Where a child may write the line ``+PGID`` itself."""
+        """The standard input of a command made by ``listed``."""
         return self._list
+
+    def listed(self, arguments: Sequence[str]) -> list[str]:
+        """The command that puts itself on the list and then becomes ``arguments``; it must lead a group of its own.  Its
+        standard input, which is to be ``list_descriptor``, is empty from then on."""
+        return [*_LISTED, *arguments]
 
     def watch(self, group: int) -> None:
         """Puts a process group on the list."""
         self._write(b"+%d\n" % group)
-
-    def watch_own_group(self) -> None:
-        """For a child between its fork and its exec, before anything can go wrong in the parent."""
-        # The child's SIGPIPE has its deadly meaning again; a guard that somebody ended is no reason to die of it.
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGPIPE})
-        try:
-            os.write(self._list, b"+%d\n" % os.getpid())
-        except BrokenPipeError:
-            signal.sigtimedwait({signal.SIGPIPE}, 0)
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def release(self, group: int) -> None:
         """The group has ended, or may go on."""

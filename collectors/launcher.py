@@ -23,11 +23,12 @@ from typing import Protocol, TypeVar
 
 from collectors import gate
 from collectors.guard import GroupGuard
-from collectors.process_times import has_running
+from collectors.process_output import exit_text, last_line, output_tail
+from collectors.process_status import has_running
+from collectors.start_moment import StartMoment
 from profiler.errors import CaptureError
 from profiler.model.run import RunOutcome
 
-OUTPUT_TAIL_BYTES = 16 * 1024
 TERMINATE_GRACE_S = 2.0
 
 
@@ -36,7 +37,8 @@ class LaunchRequest:
     """``arguments``: program and arguments; the program is looked up in PATH.  ``output``: file that takes the program's
     standard output and standard error.  ``cpus``: CPUs it may run on, empty = all.  ``environment``: added to slotscope's own.
     ``timeout_s``: the program is ended when it takes longer, 0 = it may take any time.  ``guard``: ends the program with its
-    children when slotscope is killed; without one that is the end of the program alone."""
+    children when slotscope is killed; without one that is the end of the program alone.  ``moment``: when it goes off, None =
+    at once."""
 
     arguments: tuple[str, ...]
     output: Path
@@ -44,6 +46,7 @@ class LaunchRequest:
     environment: tuple[tuple[str, str], ...] = ()
     timeout_s: float = 0.0
     guard: GroupGuard | None = None
+    moment: StartMoment | None = None
 
 
 class Recorder(Protocol):
@@ -156,20 +159,25 @@ class _Gate:
         os.close(self._report_read)
 
     def run(self) -> RunOutcome:
-        """Opens the gate and waits for the program's end."""
+        """Opens the gate, when its moment has come, and waits for the program's end."""
+        moment = self._request.moment
+        if moment is not None:
+            moment.wait()
         with contextlib.suppress(BrokenPipeError):  # the report says why
             _write_all(self._gate_write, gate.pack_environment(self._environment()))
         self._close_gate()
         before = self._read_report()
+        if moment is not None:
+            moment.passed(before.monotonic_ns)
         if self._request.timeout_s and not self._ends_within(self._request.timeout_s):
             self.kill()
             failure = f"timed out after {self._request.timeout_s:g} s"
             wall_ns = time.monotonic_ns() - before.monotonic_ns
-            return RunOutcome(wall_ns=wall_ns, failure=failure, output_tail=_output_tail(self._request.output))
+            return RunOutcome(wall_ns=wall_ns, failure=failure, output_tail=output_tail(self._request.output))
         _, status, usage = os.wait4(self.pid, 0)
         ended_ns = time.monotonic_ns()
         self._reaped()
-        return _outcome(status, usage, before, ended_ns, _output_tail(self._request.output))
+        return _outcome(status, usage, before, ended_ns, output_tail(self._request.output))
 
     def _environment(self) -> dict[bytes, bytes]:
         added = {os.fsencode(name): os.fsencode(value) for name, value in self._request.environment}
@@ -198,8 +206,8 @@ class _Gate:
             return _BeforeExec(*gate.BEFORE_EXEC.unpack(data))
         name = self._request.arguments[0]
         if len(data) != gate.BEFORE_EXEC.size + gate.ERRNO.size:
-            lines = _output_tail(self._request.output).strip().splitlines()
-            raise CaptureError(f"{name}: could not be prepared for its start: {lines[-1] if lines else 'no reason given'}")
+            reason = last_line(output_tail(self._request.output)) or "no reason given"
+            raise CaptureError(f"{name}: could not be prepared for its start: {reason}")
         (number,) = gate.ERRNO.unpack_from(data, gate.BEFORE_EXEC.size)
         raise CaptureError(f"{name}: cannot be executed: {os.strerror(number)}")
 
@@ -254,25 +262,6 @@ def _outcome(status: int, usage: resource.struct_rusage, before: _BeforeExec, en
         involuntary_switches=max(0, usage.ru_nivcsw - before.involuntary_switches),
         minor_faults=max(0, usage.ru_minflt - before.minor_faults),
         major_faults=max(0, usage.ru_majflt - before.major_faults),
-        failure=_failure(exit_code),
+        failure=exit_text(exit_code) if exit_code else "",
         output_tail=output_tail,
     )
-
-
-def _failure(exit_code: int) -> str:
-    if exit_code == 0:
-        return ""
-    if exit_code > 0:
-        return f"exit code {exit_code}"
-    try:
-        name = signal.Signals(-exit_code).name
-    except ValueError:
-        name = f"signal {-exit_code}"
-    return f"killed by {name}"
-
-
-def _output_tail(output: Path) -> str:
-    with output.open("rb") as stream:
-        size = stream.seek(0, os.SEEK_END)
-        stream.seek(max(0, size - OUTPUT_TAIL_BYTES))
-        return stream.read(OUTPUT_TAIL_BYTES).decode("utf-8", "replace")

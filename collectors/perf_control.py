@@ -15,9 +15,6 @@ from collectors.guard import GroupGuard
 from profiler.errors import CaptureError
 
 ACKNOWLEDGE_S = 10.0
-# Writes its ID to the guard's list, which is its standard output, and becomes perf.  Not a function of ours between fork and
-# exec, which may hang beside other threads; and not the parent after the start, which may be killed before.
-_GUARDED = ("sh", "-c", 'echo "+$$"; exec "$@" >&2', "sh")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +125,9 @@ def _start_process(
     # A session of its own keeps the terminal's Ctrl-C from it: it is stopped in order, after the program.
     try:
         return subprocess.Popen(
-            arguments if guard is None else [*_GUARDED, *arguments],
-            stdin=subprocess.DEVNULL,
-            stdout=messages if guard is None else guard.list_descriptor,
+            arguments if guard is None else guard.listed(arguments),
+            stdin=subprocess.DEVNULL if guard is None else guard.list_descriptor,
+            stdout=messages,
             stderr=messages,
             pass_fds=(of_perf.commands, of_perf.acknowledgements),
             start_new_session=True,

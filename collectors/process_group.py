@@ -11,13 +11,13 @@ import select
 import signal
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from collectors.guard import GroupGuard
-from collectors.launcher import OUTPUT_TAIL_BYTES, resolve_program
-from collectors.process_times import has_running
+from collectors.launcher import resolve_program
+from collectors.process_status import has_running
 from profiler.errors import CaptureError
 
 GRACE_S = 2.0
@@ -91,6 +91,19 @@ def first_to_end(processes: Sequence[GroupProcess], seconds: float) -> GroupProc
     return next((process for process in processes if process.descriptor in ready), None)
 
 
+@contextlib.contextmanager
+def _running_on(cpus: frozenset[int]) -> Iterator[None]:
+    """This thread, and with it what it starts; empty = where it is."""
+    before = os.sched_getaffinity(0)
+    if cpus:
+        os.sched_setaffinity(0, cpus)
+    try:
+        yield
+    finally:
+        if cpus:
+            os.sched_setaffinity(0, before)
+
+
 class ProcessGroups:
     """Starts processes; a context manager that leaves none of them behind.  ``guard`` sees to it when slotscope is killed."""
 
@@ -108,23 +121,15 @@ class ProcessGroups:
     def start(self, command: GroupCommand) -> GroupProcess:
         """``CaptureError`` when it cannot be started."""
         program = resolve_program(command.arguments[0])
-        environment = {**os.environ, **dict(command.environment)}
-
-        def become_member() -> None:
-            self._guard.watch_own_group()
-            if command.cpus:
-                os.sched_setaffinity(0, command.cpus)
-
         try:
-            with command.output.open("wb") as output:
+            with command.output.open("wb") as output, _running_on(command.cpus):
                 process = subprocess.Popen(
-                    [str(program), *command.arguments[1:]],
-                    stdin=subprocess.DEVNULL,
+                    self._guard.listed([str(program), *command.arguments[1:]]),
+                    stdin=self._guard.list_descriptor,
                     stdout=output,
                     stderr=output,
-                    env=environment,
+                    env={**os.environ, **dict(command.environment)},
                     start_new_session=True,
-                    preexec_fn=become_member,
                 )
         except OSError as error:
             raise CaptureError(f"{command.arguments[0]}: cannot be executed: {error.strerror}") from None
@@ -143,21 +148,3 @@ class ProcessGroups:
         while time.monotonic() < deadline and has_running(process.pid):
             time.sleep(0.005)
         self._guard.release(process.pid)
-
-
-def output_tail(output: Path) -> str:
-    """The end of what a process printed, as far as it is kept with a run."""
-    with output.open("rb") as stream:
-        size = stream.seek(0, os.SEEK_END)
-        stream.seek(max(0, size - OUTPUT_TAIL_BYTES))
-        return stream.read(OUTPUT_TAIL_BYTES).decode("utf-8", "replace")
-
-
-def ending_text(exit_code: int, output: Path) -> str:
-    """How a process ended, with the last line it printed: "exit code 3; its last line: no such table"."""
-    try:
-        how = f"exit code {exit_code}" if exit_code >= 0 else f"killed by {signal.Signals(-exit_code).name}"
-    except ValueError:
-        how = f"killed by signal {-exit_code}"
-    lines = output_tail(output).strip().splitlines()
-    return f"{how}; its last line: {lines[-1][:200]}" if lines else how

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import select
+import shutil
 import signal
 import subprocess
 import time
@@ -12,11 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from collectors.guard import GroupGuard
+from collectors.process_status import all_processes
 from profiler.errors import CaptureError
 
 POLL_S = 0.02
 _TERMINATE_GRACE_S = 2.0
-_SESSION_FIELD = 3  # of /proc/PID/stat, counted from the state behind the name
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,20 +79,30 @@ def run_tree(command: TreeCommand) -> TreeUsage:
 
 
 def _start(command: TreeCommand, guard: GroupGuard) -> subprocess.Popen[bytes]:
+    environment = {**os.environ, **dict(command.environment)}
     try:
+        _check_executable(command.arguments[0], command.directory, environment.get("PATH"))
         with command.output.open("wb") as output:
             return subprocess.Popen(
-                command.arguments,
+                guard.listed(command.arguments),
                 cwd=command.directory,
-                env={**os.environ, **dict(command.environment)},
-                stdin=subprocess.DEVNULL,
+                env=environment,
+                stdin=guard.list_descriptor,
                 stdout=output,
                 stderr=output,
                 start_new_session=True,
-                preexec_fn=guard.watch_own_group,
             )
     except OSError as error:
         raise CaptureError(f"{command.arguments[0]}: cannot be run in {command.directory}: {error.strerror}") from None
+
+
+def _check_executable(program: str, directory: Path, search_path: str | None) -> None:
+    """``OSError`` as an exec in the directory would have it."""
+    path = directory / program if "/" in program else shutil.which(program, path=search_path)
+    if path is None or not os.path.exists(path):
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+    if os.path.isdir(path) or not os.access(path, os.X_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
 
 def _watch(pid: int, timeout_s: float) -> tuple[int, bool]:
@@ -108,34 +120,13 @@ def _watch(pid: int, timeout_s: float) -> tuple[int, bool]:
 
 
 def session_bytes(session: int) -> int:
-    """Memory of all processes of a session, in which every shared page counts once over its sharers.  What is still a copy of
-    slotscope, before its exec, does not count."""
-    own = _command_line("self")
-    total = 0
-    for entry in os.scandir("/proc"):
-        if entry.name.isdigit() and _session_of(entry.name) == session and _command_line(entry.name) != own:
-            total += _proportional_bytes(entry.name)
-    return total
+    """Memory of all processes of a session, in which every shared page counts once over its sharers."""
+    return sum(_proportional_bytes(status.pid) for status in all_processes().values() if status.session == session)
 
 
-def _command_line(pid: str) -> bytes:
-    try:
-        return Path("/proc", pid, "cmdline").read_bytes()
-    except OSError:
-        return b""
-
-
-def _session_of(pid: str) -> int:
-    try:
-        stat = Path("/proc", pid, "stat").read_bytes()
-    except OSError:
-        return -1
-    return int(stat[stat.rindex(b")") + 2 :].split()[_SESSION_FIELD])
-
-
-def _proportional_bytes(pid: str) -> int:
+def _proportional_bytes(pid: int) -> int:
     with contextlib.suppress(OSError):
-        for line in Path("/proc", pid, "smaps_rollup").read_bytes().splitlines():
+        for line in Path("/proc", str(pid), "smaps_rollup").read_bytes().splitlines():
             if line.startswith(b"Pss:"):
                 return int(line.split()[1]) * 1024
     return 0

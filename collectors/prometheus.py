@@ -7,13 +7,14 @@ the counters ``name_sum`` and ``name_count`` for each set of labels.
 
 from __future__ import annotations
 
+import difflib
 import math
 import re
 import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from http.client import HTTPException
 from types import MappingProxyType
@@ -33,6 +34,7 @@ _NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
 _LABEL = re.compile(r'\s*([a-zA-Z_][a-zA-Z0-9_]*)\s*=\s*"((?:[^"\\]|\\.)*)"\s*(,|$)')
 _SERIES = re.compile(rf'({_NAME})(?:\{{((?:[^"}}]|"(?:[^"\\]|\\.)*")*)\}})?')
 _SAMPLE = re.compile(rf"{_SERIES.pattern}[ \t]+(\S+)")
+_ANNOUNCED = re.compile(rf"^#[ \t]+TYPE[ \t]+({_NAME})[ \t]+(?:histogram|summary)\b", re.MULTILINE)
 _ESCAPES = {"\\\\": "\\", '\\"': '"', "\\n": "\n"}
 
 
@@ -74,6 +76,11 @@ def parse_series(name: str, text: str) -> PageMetric:
 
 
 def fetch_page(address: str, metrics: tuple[PageMetric, ...]) -> MetricsPage:
+    """The counters on the page at an http or https address.  ``CaptureError`` as of ``fetch_text``."""
+    return parse_page(fetch_text(address), metrics)
+
+
+def fetch_text(address: str) -> str:
     """The page at an http or https address.  ``CaptureError``: it cannot be read within 10 s, or has more than 32 MB."""
     try:
         data = _fetched(address, time.monotonic() + PAGE_TIMEOUT_S)
@@ -84,7 +91,7 @@ def fetch_page(address: str, metrics: tuple[PageMetric, ...]) -> MetricsPage:
         raise CaptureError(f"{address}: cannot be read: {_reason(error.reason)}") from None
     except (OSError, HTTPException, ValueError) as error:
         raise CaptureError(f"{address}: cannot be read: {_reason(error)}") from None
-    return parse_page(data.decode("utf-8", "replace"), metrics)
+    return data.decode("utf-8", "replace")
 
 
 def open_address(address: str, timeout_s: float) -> urllib.request._UrlopenRet:
@@ -128,6 +135,45 @@ def parse_page(text: str, metrics: tuple[PageMetric, ...]) -> MetricsPage:
         for metric in metrics
     )
     return MetricsPage(counters, max(found[START_TIME].values(), default=0.0))
+
+
+def check_series(text: str, metrics: tuple[PageMetric, ...]) -> tuple[str, ...]:
+    """A line for each metric that has no series on the page yet, as before the first observation.
+
+    ``UsageError`` that names the nearest for what the page does not know: a histogram or summary, or a label of one.
+    """
+    known = _histograms(text)
+    return tuple(line for metric in metrics if (line := _waiting_for(metric, known)))
+
+
+def _waiting_for(metric: PageMetric, known: Mapping[str, list[Labels]]) -> str:
+    if metric.series not in known:
+        nearest = _nearest(metric.series, known)
+        raise UsageError(f"metric {metric.name!r}: the page has no {metric.series} with _sum and _count{nearest}")
+    found = known[metric.series]
+    labels = {name for each in found for name, _ in each}
+    for name, _ in sorted(metric.labels):
+        if found and name not in labels:
+            raise UsageError(f"metric {metric.name!r}: {metric.series} has no label {name}{_nearest(name, sorted(labels))}")
+    return (
+        "" if any(metric.labels <= each for each in found) else f"metric {metric.name!r}: no {_shown(metric)} on the page yet"
+    )
+
+
+def _histograms(text: str) -> dict[str, list[Labels]]:
+    """Histograms and summaries that a page announces or has, with the labels of their series, which may come later."""
+    found: dict[str, list[Labels]] = {match[1]: [] for match in _ANNOUNCED.finditer(text)}
+    for line in text.splitlines():
+        match = _SAMPLE.match(line)
+        labels = _labels(match[2] or "") if match is not None and match[1].endswith("_count") else None
+        if match is not None and labels is not None:
+            found.setdefault(match[1].removesuffix("_count"), []).append(labels)
+    return found
+
+
+def _nearest(word: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(word, list(known), 1)
+    return f"; the nearest is {close[0]}" if close else ""
 
 
 def page_metrics(metrics: tuple[PageMetric, ...], before: MetricsPage, after: MetricsPage) -> tuple[Metric, ...]:

@@ -251,12 +251,11 @@ def start_pyspy(
     messages = tempfile.TemporaryFile()  # noqa: SIM115 -- closed by the recorder
     try:
         process = subprocess.Popen(
-            arguments,
-            stdin=subprocess.DEVNULL,
+            arguments if guard is None else guard.listed(arguments),
+            stdin=subprocess.DEVNULL if guard is None else guard.list_descriptor,
             stdout=messages,
             stderr=messages,
             start_new_session=True,  # the terminal's Ctrl-C is not for it: it is stopped in order
-            preexec_fn=guard.watch_own_group if guard is not None else None,
             env=dict(os.environ, LC_ALL="C", RUST_BACKTRACE="0"),
         )
     except OSError as error:

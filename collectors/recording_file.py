@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import sys
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 # Text in UTF-16, or with names that hold control characters, does not look like text at first.
 _PERHAPS_TEXT = (FileKind.TEXT, FileKind.OTHER)
 _JSON_START = 64
+# As of a bad disk, and of files of /proc that cannot be read from their beginning.
+_READ_ERRORS = frozenset({errno.EIO, errno.EINVAL})
 # Commands of a benchmark that a message lists.
 _MOST_NAMED = 8
 
@@ -131,13 +133,23 @@ def _capture(recording: Recording, path: Path, info: CaptureInfo | None, locator
     return capture if info is None else with_build_ids(capture, locator)
 
 
-def _opened(path: Path) -> AbstractContextManager[BinaryIO]:
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
     if path == STANDARD_INPUT:
-        return contextlib.nullcontext(sys.stdin.buffer)
+        yield sys.stdin.buffer
+        return
     try:
-        return path.open("rb")
+        stream = path.open("rb")
     except OSError as error:
         raise FormatError(str(path), f"cannot be opened: {error.strerror}") from error
+    with stream:
+        try:
+            yield stream
+        except OSError as error:
+            # A read does not say of what it was; what is written meanwhile is not at fault for this.
+            if error.filename is None and error.errno in _READ_ERRORS:
+                raise FormatError(str(path), f"cannot be read: {error.strerror}") from error
+            raise
 
 
 def _shown_name(path: Path) -> str:

@@ -12,8 +12,10 @@ from dataclasses import dataclass, field
 from http.client import HTTPException
 from pathlib import Path
 
-from collectors.process_group import GroupProcess, ProcessGroups, ending_text, first_to_end
-from collectors.process_times import CpuUsage, all_processes, cpu_usage, tree, used_between
+from collectors.process_group import GroupProcess, ProcessGroups, first_to_end
+from collectors.process_output import ending_text
+from collectors.process_status import all_processes, tree
+from collectors.process_times import CpuUsage, cpu_usage, used_between
 from collectors.prometheus import open_address
 from profiler.errors import CaptureError
 

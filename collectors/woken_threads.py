@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from collectors.process_times import all_processes, tree
+from collectors.process_status import all_processes, tree
 from profiler.model.capture import Capture
 from profiler.model.sample_selection import selected
 

@@ -5,6 +5,7 @@
     |-- CaptureError          perf or the profiled program could not be run
     |-- SymbolizeError        a binary or its debug information cannot be read
     |-- StoreError            the store is missing, damaged or written by a newer version
+    |   `-- StoreFullError    no room is left on its disk
     |-- AnalysisError         the data cannot answer the question that was asked
     `-- UsageError            exit code 2: wrong options, unknown selector, bad rule file
 
@@ -51,6 +52,10 @@ class SymbolizeError(SlotscopeError):
 
 class StoreError(SlotscopeError):
     """The store cannot be opened, read or written."""
+
+
+class StoreFullError(StoreError):
+    """No room on the store's disk, or in its quota: the same may succeed later."""
 
 
 class AnalysisError(SlotscopeError):

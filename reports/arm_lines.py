@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import shlex
+from collections.abc import Iterable, Sequence
 
 from profiler.model.costs import ArmCosts, MissingSymbols
 from profiler.model.quality import ReportWarning
@@ -147,6 +148,33 @@ def _breakdown(entries: Sequence[tuple[str, int, list[tuple[str, int]]]], total:
             shown.append(f"{100 * rest / total:.1f} {count(left_out)} {noun if left_out == 1 else plural}")
         lines.append(f"{printable(name)} {percent(weight / total)}: {', '.join(shown)}")
     return lines
+
+
+def build_facts(costs: ArmCosts) -> list[list[tuple[str, str]]]:
+    """Lines of (what, value): builds, revisions, toolchains and hosts of the runs, each once, and how they were counted."""
+    infos = (*costs.infos, *costs.plain)
+    lines = [[("build ID", build_id)] for build_id in _distinct(info.program.build_id for info in infos)]
+    lines += [[("revision", revision)] for revision in _distinct(info.revision for info in infos)]
+    lines += [[("toolchain", toolchain)] for toolchain in _distinct(info.program.toolchain for info in infos)]
+    lines += [[("host", host)] for host in _distinct(_host(info) for info in infos)]
+    if costs.infos:
+        phase = [("phase", costs.phase)] if costs.phase else []
+        lines.append([("event", costs.event), ("rules", costs.rules), *phase])
+    return lines
+
+
+def commands_of(costs: ArmCosts) -> list[str]:
+    """Of all runs, as a shell would take them, each once."""
+    return _distinct(shlex.join(info.command) for info in (*costs.infos, *costs.plain))
+
+
+def _host(info: CaptureInfo) -> str:
+    host = info.host
+    return ", ".join(fact for fact in (host.hostname, host.cpu, host.kernel) if fact)
+
+
+def _distinct(values: Iterable[str]) -> list[str]:
+    return [value for value in dict.fromkeys(values) if value]
 
 
 def warning_line(warning: ReportWarning) -> str:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 
 from profiler.model.comparison import CandidateComparison, ComparisonRow, InstanceNames, Verdict
 from profiler.model.costs import ArmCosts
-from profiler.model.run import CaptureInfo
-from reports.arm_lines import quality_line, warning_line
+from reports.arm_lines import build_facts, commands_of, quality_line, warning_line
+from reports.comparison_cells import rest_cells, row_cells
 from reports.comparison_report import (
     ComparisonReport,
-    RowsSum,
     comparison_scale,
     is_profiled,
     metric_scale,
@@ -20,20 +18,16 @@ from reports.comparison_report import (
     shown_rows,
 )
 from reports.markdown_text import MAX_CHARACTERS, code_block, details, fitting, name, table, text
-from reports.quantities import Scale, probability
+from reports.quantities import Scale
 from reports.wording import (
     Terms,
-    delta_text,
     evidence_text,
-    interval_text,
     method_line,
     metrics_method_line,
     profiling_cost_text,
-    relative_change,
     relative_interval,
     result_sentence,
     values_text,
-    verdict_text,
 )
 
 _DETAILS_WRAPPER = 200  # characters that a folded section takes beside its content
@@ -90,28 +84,17 @@ def _rows_table(report: ComparisonReport, candidate: CandidateComparison, scale:
     terms = Terms(scale, comparison.unit, comparison.margin, is_part=True)
     lines = [_row(row, terms) for row in rows]
     if rest:
-        lines.append(_rest_row(rest, scale))
+        lines.append(rest_cells(rest, scale))
     total = _row(candidate.total, replace(terms, is_part=False))
     lines.append(("**total**", *total[1:]))
     return table(headers, lines, frozenset({0, 7}))
 
 
 def _row(row: ComparisonRow, terms: Terms) -> tuple[str, ...]:
-    verdict, scale = text(verdict_text(row, terms)), terms.scale
-    return (
-        name(row.label),
-        scale.number(row.baseline.mean),
-        scale.number(row.candidate.mean),
-        delta_text(row, scale),
-        interval_text(row.delta_interval, scale),
-        relative_change(row),
-        text(probability(row.p_adjusted)),
-        f"**{verdict}**" if row.verdict in (Verdict.FASTER, Verdict.SLOWER) else verdict,
-    )
-
-
-def _rest_row(rest: RowsSum, scale: Scale) -> tuple[str, ...]:
-    return (rest.label, scale.number(rest.baseline), scale.number(rest.candidate), scale.signed(rest.delta), "", "", "", "")
+    label, *numbers, p, verdict = row_cells(row, terms)
+    shown = text(verdict)
+    is_decided = row.verdict in (Verdict.FASTER, Verdict.SLOWER)
+    return (name(label), *numbers, text(p), f"**{shown}**" if is_decided else shown)
 
 
 def _metrics_table(report: ComparisonReport, candidate: CandidateComparison) -> str:
@@ -171,24 +154,9 @@ def _row_values(row: ComparisonRow, scale: Scale, arms: tuple[str, str], instanc
 
 def arm_facts(arm: ArmCosts) -> str:
     """Builds, hosts, settings and commands of an arm's runs; "" where nothing of it is known."""
-    infos = (*arm.infos, *arm.plain)
-    lines = [f"build ID {name(build_id)}" for build_id in _distinct(info.program.build_id for info in infos)]
-    lines += [f"revision {name(revision)}" for revision in _distinct(info.revision for info in infos)]
-    lines += [f"toolchain {name(toolchain)}" for toolchain in _distinct(info.program.toolchain for info in infos)]
-    lines += [f"host {name(host)}" for host in _distinct(_host(info) for info in infos)]
-    if arm.infos:
-        lines.append(f"event {name(arm.event)}, rules {name(arm.rules)}" + (f", phase {name(arm.phase)}" if arm.phase else ""))
-    commands = _distinct(shlex.join(info.command) for info in infos)
+    lines = [", ".join(f"{what} {name(value)}" for what, value in line) for line in build_facts(arm)]
+    commands = commands_of(arm)
     if not lines and not commands:
         return ""
     parts = [f"**{name(arm.name)}**", _list(lines), code_block(commands) if commands else ""]
     return "\n\n".join(part for part in parts if part)
-
-
-def _host(info: CaptureInfo) -> str:
-    host = info.host
-    return ", ".join(fact for fact in (host.hostname, host.cpu, host.kernel) if fact)
-
-
-def _distinct(values: Iterable[str]) -> Sequence[str]:
-    return [value for value in dict.fromkeys(values) if value]

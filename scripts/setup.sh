@@ -43,6 +43,7 @@ list_missing() {
         command -v dwz >/dev/null || echo dwz
         command -v eu-strip >/dev/null || echo elfutils
         command -v hyperfine >/dev/null || echo hyperfine
+        command -v chromium >/dev/null || echo chromium
         [ -e /usr/include/benchmark/benchmark.h ] || echo google-benchmark
     fi
 }

@@ -13,6 +13,18 @@ from symbolize.elf.dynamic_section import dynamic_needs
 from symbolize.elf.frame_pointers import keeps_frame_pointers
 from symbolize.elf.image import ElfImage
 
+_MACHINES = {
+    3: "i386",
+    8: "MIPS",
+    20: "PowerPC",
+    21: "PowerPC64",
+    22: "S/390",
+    40: "ARM",
+    62: "x86-64",
+    183: "AArch64",
+    243: "RISC-V",
+    258: "LoongArch",
+}
 _SAMPLED_NAMES = 4000
 _MIXED_SHARE = 0.02
 _PRODUCER_LIMIT = 4
@@ -31,12 +43,13 @@ _SHIPPED_DIRECTORY = re.compile(r"^/rustc/|^/rust/deps/|/(?:glibc|gcc)[-/][^/]*/
 
 class DebugDetail(StrEnum):
     """FULL: -g.  NAMES: lines and qualified names without types (``debug = 1`` of rustc).  LINE_TABLES: bare names (-g1,
-    ``line-tables-only``).  SPLIT: in .dwo files."""
+    ``line-tables-only``).  SPLIT: in .dwo files.  DAMAGED: there is some, of which nothing can be read."""
 
     FULL = "full"
     NAMES = "names"
     LINE_TABLES = "line-tables"
     SPLIT = "split"
+    DAMAGED = "damaged"
     NONE = "none"
 
 
@@ -66,12 +79,20 @@ def binary_facts(image: ElfImage) -> BinaryFacts:
 
 def debug_detail(image: ElfImage) -> DebugDetail:
     """What the debug information in ``image`` itself describes, by most of the program's own units."""
-    units = [unit for unit in unit_facts(image) if not _SHIPPED_DIRECTORY.search(f"{unit.directory}/")]
+    readable = list(unit_facts(image))
+    if not readable and image.has_debug_info():
+        return DebugDetail.DAMAGED
+    units = [unit for unit in readable if not _SHIPPED_DIRECTORY.search(f"{unit.directory}/")]
     if 2 * sum(unit.is_split for unit in units) > len(units):
         return DebugDetail.SPLIT
     if not units or _debug_info(units) != "full":
         return DebugDetail.LINE_TABLES if units else DebugDetail.NONE
     return DebugDetail.FULL if 2 * sum(unit.has_types for unit in units) > len(units) else DebugDetail.NAMES
+
+
+def machine_name(number: int) -> str:
+    """Of an ``e_machine`` (elf.h): "x86-64"."""
+    return _MACHINES.get(number, f"machine {number}")
 
 
 def allocator(image: ElfImage, needed: tuple[str, ...]) -> str:

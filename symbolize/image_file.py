@@ -21,7 +21,7 @@ def open_image(path: Path) -> tuple[ElfImage | None, str]:
             size = os.fstat(stream.fileno()).st_size
             if size >= _MAPPED_FROM_BYTES:
                 return parse_image(mmap.mmap(stream.fileno(), 0, prot=mmap.PROT_READ), str(path)), ""
-            return parse_image(stream.read(), str(path)), ""
+            return parse_image(stream.read(size), str(path)), ""
     except OSError as error:
         return None, f"{path}: {error.strerror}"
     except ValueError as error:  # a path with a zero byte

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -30,6 +31,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     for name in NEUTRALIZED_VARIABLES:
         os.environ.pop(name, None)
+    # Ignored in what a shell started in the background, and then by all that is started here.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     profile = "full" if config.getoption("--full") else "ci" if os.environ.get("CI") else "local"
     hypothesis.settings.load_profile(profile)
 

@@ -46,7 +46,7 @@ def names_measured(runs: Sequence[Sequence[CaptureInfo]], wanted: Sequence[str])
     infos = [info for arm in runs for info in arm]
     # A run whose times were not measured (a file, say) has a wall time of 0.
     known = [name for name, _ in _TIMES if any(info.outcome.wall_ns > 0 for info in infos)]
-    if any(info.identity.instance for info in infos):
+    if any(info.identity.is_window for info in infos):
         known = [name for name in known if name != "wall"]  # whoever watched decided how long a window lasts
     known += sorted({metric.name for info in infos for metric in info.outcome.metrics} - set(known))
     if not wanted:

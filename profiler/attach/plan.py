@@ -6,8 +6,8 @@ import math
 import re
 from dataclasses import dataclass, field
 
-from collectors.attach_target import TargetFinder
 from collectors.prometheus import PageMetric
+from collectors.target_finder import TargetFinder
 from profiler.attach import defaults
 from profiler.errors import UsageError
 from profiler.experiment.plan.call_graph_request import CallGraphRequest
@@ -15,6 +15,8 @@ from profiler.experiment.plan.recording_plan import DEFAULT_EVENT
 from profiler.store.records import check_variant_name
 
 SHORTEST_WINDOW_S = 1.0
+# For every sample the process is stopped, for up to a millisecond.
+HIGHEST_PYTHON_FREQUENCY_HZ = 1000
 _WHOLE = 1e-6
 
 
@@ -22,6 +24,8 @@ _WHOLE = 1e-6
 class AttachPlan:
     """``variant``: "" = the name of the process.  ``duration_s``: 0 = until the target ends or somebody asks for the end.
     ``window_s``: how long a window lasts.  ``metrics_address``: page that ``pages`` are read from at the edges of windows.
+    ``begin_at_ns``: the moment (CLOCK_MONOTONIC) at which the first window begins, 0 = at once.  ``instance``: what the process
+    is called in the captures, "" = its name and ID; with one the session ends with the process, and waits for no other.
     ``command``: the words that asked for it, for the session."""
 
     finder: TargetFinder
@@ -34,6 +38,8 @@ class AttachPlan:
     phase: str = ""
     metrics_address: str = ""
     pages: tuple[PageMetric, ...] = ()
+    begin_at_ns: int = 0
+    instance: str = ""
     command: tuple[str, ...] = ("attach",)
 
 
@@ -74,6 +80,18 @@ def check_attach_plan(plan: AttachPlan) -> None:
         raise UsageError("--metric needs --metrics, the address of the page that it is on")
     if plan.metrics_address and not plan.pages:
         raise UsageError("--metrics needs --metric NAME=SERIES: what is to be read on the page")
+
+
+def check_python_plan(plan: AttachPlan) -> None:
+    """``UsageError`` for what cannot work with py-spy."""
+    check_attach_plan(plan)
+    if plan.begin_at_ns:
+        raise UsageError("a moment to begin goes with perf only: py-spy begins as soon as it has found the interpreter")
+    if plan.frequency_hz > HIGHEST_PYTHON_FREQUENCY_HZ:
+        raise UsageError(
+            f"--frequency {plan.frequency_hz}: py-spy stops the process for every sample, so that "
+            f"{HIGHEST_PYTHON_FREQUENCY_HZ} per second are the most"
+        )
 
 
 def variant_of(name: str) -> str:

@@ -8,54 +8,42 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import Protocol
 
-import numpy as np
-
-from profiler.experiment.run.run_recording import RunRecording, recorded_capture
 from profiler.model.capture import Capture
-from profiler.model.run import CaptureInfo
-from profiler.model.sample_selection import selected
+from profiler.model.run import RunKey
 from profiler.store.store import Store
 from symbolize.locate import Locator
 
 # The target goes first.
 _NICENESS = 5
 MOST_WAITING = 4
-Kept = Callable[[Capture, Locator], None]
-
-
-@dataclass(frozen=True, slots=True)
-class WindowRecording:
-    """``info``: with everything but what perf did.  ``note``: what readers of its numbers must know, "" = nothing.
-    ``begun_ns``: perf attached before; samples count from then on."""
-
-    recording: RunRecording
-    info: CaptureInfo
-    locator: Locator
-    note: str
-    begun_ns: int
-
-    def capture(self) -> Capture:
-        """The recording read; its file is removed."""
-        try:
-            capture = recorded_capture(self.recording, self.info, self.locator)
-            return noted(selected(capture, capture.samples.time_ns >= np.uint64(self.begun_ns)), self.note)
-        finally:
-            self.recording.path.unlink(missing_ok=True)
+READING_IS_BEHIND = "reading windows takes longer than recording them: a lower --frequency or a longer --window would do"
 
 
 class ReadableWindow(Protocol):
-    """A window that was recorded.  ``locator``: finds the files of its process."""
+    """A window that was recorded.  ``locator``: finds the files of its process.  ``gap_ns``: see ``KeptWindow``.
+    ``cpu_metric``: name of the metric that says what recording took.  ``loss_advice``: what to do about lost samples."""
 
     @property
     def locator(self) -> Locator: ...
 
+    @property
+    def gap_ns(self) -> int: ...
+
+    @property
+    def cpu_metric(self) -> str: ...
+
+    @property
+    def loss_advice(self) -> str: ...
+
     def capture(self) -> Capture:
         """Read, whatever recorded it; its file is removed."""
         ...
+
+
+Kept = Callable[[RunKey, Capture, ReadableWindow], None]
 
 
 class WindowReader:
@@ -92,9 +80,9 @@ class WindowReader:
 
     def _read(self, window: ReadableWindow) -> None:
         capture = window.capture()
-        self._store.add(capture)
+        key = self._store.add(capture)
         self._store.finish_round(capture.info.identity.session, capture.info.identity.round)
-        self._kept(capture, window.locator)
+        self._kept(key, capture, window)
 
 
 def noted(capture: Capture, note: str) -> Capture:
@@ -107,8 +95,3 @@ def noted(capture: Capture, note: str) -> Capture:
 def _step_back() -> None:
     with contextlib.suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
-
-
-def recording_path(directory: Path, number: int) -> Path:
-    """Of a window's raw recording."""
-    return directory / f"window-{number}.perf.data"

@@ -7,7 +7,8 @@ from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 
 from collectors.attach_target import AttachTarget
-from collectors.process_times import CpuUsage, cpu_usage, status_of, used_between
+from collectors.process_status import status_of
+from collectors.process_times import CpuUsage, cpu_usage, used_between
 from collectors.prometheus import MetricsPage, fetch_page, page_metrics
 from profiler.attach.plan import AttachPlan
 from profiler.errors import CaptureError
@@ -50,9 +51,19 @@ class Edge:
     page: Future[MetricsPage] | None
 
 
-def edge_at(reading: CpuReading, plan: AttachPlan, pool: Executor) -> Edge:
-    page = pool.submit(fetch_page, plan.metrics_address, plan.pages) if plan.pages else None
+def edge_at(reading: CpuReading, plan: AttachPlan, pool: Executor | None) -> Edge:
+    """``pool``: fetches pages; None where none are read."""
+    page = pool.submit(fetch_page, plan.metrics_address, plan.pages) if plan.pages and pool is not None else None
     return Edge(reading, page)
+
+
+def edge_at_end(target: AttachTarget, last: CpuReading, is_gone: bool, plan: AttachPlan, pool: Executor | None) -> Edge:
+    """The end of a window.  Of a process that has ended the CPU time of after ``last`` is lost, unless its parent has not taken
+    note yet; nor does it have a page."""
+    reading = last if is_gone else read_cpu(target)
+    if is_gone or target.pid not in reading.pids:
+        return Edge(read_cpu_again(target, last), None)
+    return edge_at(reading, plan, pool)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,19 +7,20 @@ import os
 import re
 import shlex
 import signal
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TextIO
 
 from profiler.attach import defaults
 from profiler.cli.context import CliContext, default_store_directory
-from profiler.cli.options import regex_argument
+from profiler.cli.options import GivenOnce, regex_argument
 from profiler.cli.termination import Terminated
 from profiler.errors import UsageError
 
 if TYPE_CHECKING:
-    from collectors.attach_target import TargetFinder
     from collectors.prometheus import PageMetric
+    from collectors.target_finder import TargetFinder
     from profiler.attach.plan import AttachPlan
-    from profiler.attach.summary import AttachSummary
+    from profiler.model.attach_summary import AttachSummary, KeptWindow
 
 NAME = "attach"
 HELP = "Profile a process that runs already, window after window"
@@ -28,11 +29,15 @@ HELP = "Profile a process that runs already, window after window"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     target = parser.add_argument_group("what is profiled: one of these, with all its threads and what it starts")
     choice = target.add_mutually_exclusive_group(required=True)
-    choice.add_argument("--pid", type=int, metavar="P", help="a process")
-    choice.add_argument("--comm", type=regex_argument, metavar="RE", help="the process whose whole name matches")
-    choice.add_argument("--cgroup", metavar="G", help="all processes of a cgroup, by its path below /sys/fs/cgroup")
-    choice.add_argument("--unit", metavar="U", help="all processes of a systemd unit")
-    choice.add_argument("--container", metavar="C", help="all processes of a container, by name or ID")
+    choice.add_argument("--pid", action=GivenOnce, type=int, metavar="P", help="a process")
+    choice.add_argument(
+        "--comm", action=GivenOnce, type=regex_argument, metavar="RE", help="the process whose whole name matches"
+    )
+    choice.add_argument(
+        "--cgroup", action=GivenOnce, metavar="G", help="all processes of a cgroup, by its path below /sys/fs/cgroup"
+    )
+    choice.add_argument("--unit", action=GivenOnce, metavar="U", help="all processes of a systemd unit")
+    choice.add_argument("--container", action=GivenOnce, metavar="C", help="all processes of a container, by name or ID")
     target.add_argument(
         "--exclude",
         action="append",
@@ -108,28 +113,45 @@ def _check_python(arguments: argparse.Namespace) -> None:
 
 
 def run(arguments: argparse.Namespace, context: CliContext) -> int:
-    from profiler.attach.python_session import python_session
-    from profiler.attach.session import attach_session
+    from profiler.attach.session import attach_session, python_session
     from profiler.attach.stop_request import StopRequest
     from profiler.store.store import open_store
-    from reports.plain_text import printable
-
-    def note(line: str) -> None:
-        context.stderr.write(f"{printable(line)}\n")
-        context.stderr.flush()
+    from reports.attach_lines import summary_lines
 
     plan = attach_plan(arguments)
     _check_python(arguments)
     with StopRequest() as stop:
         store = open_store(context.store_directory, create=True)
         if arguments.python:
-            summary = python_session(plan, arguments.native, store, stop, note)
+            summary = python_session(plan, arguments.native, store, stop, _Terminal(context.stderr))
         else:
-            summary = attach_session(plan, store, stop, note)
-    context.stdout.write(_summary_text(summary, context, plan))
+            summary = attach_session(plan, store, stop, _Terminal(context.stderr))
+    lines = [*summary_lines(summary), _next_command(summary, context, plan)]
+    context.stdout.write("".join(f"{line}\n" for line in lines))
     if stop.number and plan.duration_s:
         raise KeyboardInterrupt if stop.number == signal.SIGINT else Terminated(stop.number)
     return 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Terminal:
+    """An ``AttachObserver`` that shows a person all lines; they tell of everything else, too."""
+
+    stream: TextIO
+
+    def told(self, line: str) -> None:
+        from reports.plain_text import printable
+
+        self.stream.write(f"{printable(line)}\n")
+        self.stream.flush()
+
+    def attached(self, session: str) -> None: ...
+
+    def begun(self, begun_ns: int) -> None: ...
+
+    def window_kept(self, window: KeptWindow) -> None: ...
+
+    def ended(self, summary: AttachSummary) -> None: ...
 
 
 def attach_plan(arguments: argparse.Namespace) -> AttachPlan:
@@ -156,7 +178,7 @@ def attach_plan(arguments: argparse.Namespace) -> AttachPlan:
 
 
 def _finder(arguments: argparse.Namespace) -> TargetFinder:
-    from collectors.attach_target import TargetFinder
+    from collectors.target_finder import TargetFinder
 
     if arguments.exclude and not arguments.comm:
         raise UsageError("--exclude is for --comm: the others name what they mean")
@@ -195,30 +217,6 @@ def _page_metric(option: str) -> PageMetric:
     if not equals or not name or not series:
         raise UsageError(f"--metric {option!r}: expected NAME=SERIES, such as proof=proof_seconds")
     return parse_series(name, series.removeprefix("prom:"))
-
-
-def _summary_text(summary: AttachSummary, context: CliContext, plan: AttachPlan) -> str:
-    from reports.quantities import count, counted
-
-    windows, counting = summary.windows, [window for window in summary.windows if not window.outcome.failure]
-    head = f"session {summary.session}: {summary.ending}; {counted(len(windows), 'window')} of {summary.variant}"
-    left_out = len(windows) - len(counting)
-    head += f", {left_out} of them left out" if left_out else ""
-    lines = [head]
-    wall_ns = sum(window.outcome.wall_ns for window in counting)
-    if wall_ns:
-        used_ns = sum(window.outcome.user_ns + window.outcome.system_ns for window in counting)
-        lost = sum(window.lost_samples for window in counting)
-        lines.append(
-            f"{wall_ns / 1e9:.1f} s recorded, {used_ns / 1e9:.2f} s of CPU time, "
-            f"{counted(sum(window.samples for window in counting), 'sample')}, {count(lost)} lost"
-        )
-        perf_ns = sum(window.perf_ns for window in counting)
-        lines.append(f"{summary.profiler} itself used {100 * perf_ns / wall_ns:.2f} % of one CPU")
-    gaps_ns = [window.gap_ns for window in windows if window.gap_ns >= 0]
-    if gaps_ns:
-        lines.append(f"not recorded between windows: {max(gaps_ns) / 1e6:.1f} ms at most, {sum(gaps_ns) / 1e6:.1f} ms in all")
-    return "\n".join([*lines, _next_command(summary, context, plan)]) + "\n"
 
 
 def _next_command(summary: AttachSummary, context: CliContext, plan: AttachPlan) -> str:

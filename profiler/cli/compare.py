@@ -89,7 +89,7 @@ def costs_of(selectors: Sequence[str], options: ReadingOptions, context: CliCont
     from profiler.cli.progress import SlowProgress
     from profiler.pipeline import arm_costs
 
-    tools = symbol_tools(options.debug_dirs)
+    tools = symbol_tools(options.debug_dirs, context.debug_directory)
     with SlowProgress(context.stderr) as progress:
         arms = load_arms(selectors, context, tools.locator, progress, needs_profile=False)
         analysis = options.analysis(arms)

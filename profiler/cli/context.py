@@ -27,6 +27,13 @@ class CliContext:
     stdout: TextIO
     stderr: TextIO
 
+    @property
+    def debug_directory(self) -> Path:
+        """Where debug files that agents sent lie, if any did."""
+        from profiler.store.debug_tree import debug_directory
+
+        return debug_directory(self.store_directory)
+
 
 def default_store_directory(environment: Mapping[str, str]) -> Path:
     """$SLOTSCOPE_STORE, else ``.slotscope`` in the working directory."""

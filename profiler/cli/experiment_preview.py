@@ -47,17 +47,21 @@ def _targets_preview(plan: ExperimentPlan, context: CliContext) -> str:
     periods = target_periods(plan)
     windows = sum(len(period.rounds) for period in periods)
     minutes = (windows * plan.window_s + len(periods) * plan.settle_s) / 60
-    lines = [f"{plan.name}: {plan.design}, {counted(windows, 'window')} of {plan.window_s:g} s, about {minutes:.1f} min"]
+    what = "run" if plan.has_workloads else "window"
+    length = "" if plan.has_workloads else f" of {plan.window_s:g} s, about {minutes:.1f} min"
+    lines = [f"{plan.name}: {plan.design}, {counted(windows, what)}{length}"]
     for period in periods:
         nodes = [f"{target.node} ({target.variant}{', excluded' if target.is_excluded else ''})" for target in period.targets]
-        lines.append(f"windows {period.rounds.start + 1} to {period.rounds.stop}: {', '.join(nodes)}")
+        lines.append(f"{what}s {period.rounds.start + 1} to {period.rounds.stop}: {', '.join(nodes)}")
     counted_nodes = {(target.variant, target.node) for target in plan.targets if not target.is_excluded}
     replicates = min(sum(name == variant.name for name, _ in counted_nodes) for variant in plan.variants)
     store, earlier = _earlier(plan, context)
     if store is None or earlier is None:
         lines.append("what it could show is not known: no session of this experiment is in the store")
     else:
-        lines += _visible_lines(plan, store, earlier, _Replicates(replicates, "processes", context))
+        lines += _visible_lines(
+            plan, store, earlier, _Replicates(replicates, "nodes" if plan.is_over_agents else "processes", context)
+        )
     return "\n".join(lines) + "\n"
 
 
@@ -117,7 +121,9 @@ def _visible_lines(plan: ExperimentPlan, store: Store, earlier: StoredExperiment
     what = f"{replicates.count} {replicates.what}"
     with SlowProgress(replicates.context.stderr) as progress:
         options = AnalysisOptions(phase=plan.phase)
-        evaluator = Evaluator(store, options, plan.margin, symbol_tools(()).symbolizer, progress)
+        evaluator = Evaluator(
+            store, options, plan.margin, symbol_tools((), replicates.context.debug_directory).symbolizer, progress
+        )
         try:
             power = experiment_power(evaluator, earlier, plan.per, (replicates.count,))
         except AnalysisError as error:

@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace, context: CliContext) -> int:
     from reports.terminal_explanation import render_explanations
 
     options = reading_options(arguments)
-    tools = symbol_tools(options.debug_dirs)
+    tools = symbol_tools(options.debug_dirs, context.debug_directory)
     with SlowProgress(context.stderr) as progress:
         arms = load_arms([arguments.selector], context, tools.locator, progress)
         progress(f"explaining {arms[0].name}")

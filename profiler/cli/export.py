@@ -59,7 +59,7 @@ def _call_stacks(selectors: Sequence[str], options: ReadingOptions, context: Cli
     from profiler.cli.progress import SlowProgress
     from profiler.pipeline import arm_call_stacks
 
-    tools = symbol_tools(options.debug_dirs)
+    tools = symbol_tools(options.debug_dirs, context.debug_directory)
     stacks = []
     with SlowProgress(context.stderr) as progress:
         arms = load_arms(selectors, context, tools.locator, progress)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from profiler.cli.context import CliContext, existing_store
 from profiler.errors import StoreError, UsageError
-from profiler.model.run import RunMode
 from profiler.model.standard_input import STANDARD_INPUT
-from reports.quantities import counted
+from profiler.stored_arms import check_runs, distinct_names, load_runs
+from profiler.stored_arms import recorded_phase as recorded_phase
+from symbolize.symbol_tools import SymbolTools as SymbolTools
+from symbolize.symbol_tools import symbol_tools as symbol_tools
 
 if TYPE_CHECKING:
     from profiler.model.capture import Capture
@@ -20,35 +21,6 @@ if TYPE_CHECKING:
     from profiler.store.selectors import Selection
     from profiler.store.store import Store
     from symbolize.locate import Locator
-    from symbolize.symbolizer import Symbolizer
-
-
-@dataclass(frozen=True, slots=True)
-class SymbolTools:
-    """One search for binaries, shared by unwinding and symbolization."""
-
-    locator: Locator
-    symbolizer: Symbolizer
-
-
-def symbol_tools(debug_dirs: Sequence[str]) -> SymbolTools:
-    """``UsageError`` when a directory does not exist."""
-    from symbolize.cache import SymbolCache, default_cache_directory
-    from symbolize.debuginfod import configured_servers
-    from symbolize.kernel_cache import KernelSymbolCache
-    from symbolize.locate import Locator, SearchPaths
-    from symbolize.symbolizer import Symbolizer
-    from symbolize.unwind_cache import UnwindRuleCache
-
-    for directory in debug_dirs:
-        if not Path(directory).is_dir():
-            raise UsageError(f"--debug-dir {directory}: no such directory")
-    cache_directory = default_cache_directory()
-    cache = SymbolCache(cache_directory)
-    extra = tuple(Path(directory) for directory in debug_dirs)
-    search = SearchPaths(extra_directories=extra, debuginfod_urls=configured_servers())
-    locator = Locator(search, KernelSymbolCache(cache_directory), UnwindRuleCache(cache))
-    return SymbolTools(locator, Symbolizer(locator, cache))
 
 
 def load_arms(
@@ -72,7 +44,7 @@ def load_arms(
     arms = []
     for name, selection in zip(names, selections, strict=True):
         captures = _captures(selection, store, locator, progress)
-        _check_runs(name, captures, needs_profile)
+        check_runs(name, captures, needs_profile)
         arms.append(Arm(name, captures))
     return tuple(arms)
 
@@ -97,35 +69,11 @@ def _check_standard_input(selections: Sequence[Selection]) -> None:
         raise UsageError("'-' is standard input, and nothing is piped into it: perf record -o - CMD | slotscope report -")
 
 
-def recorded_phase(arms: Sequence[Arm]) -> str:
-    """The phase that the recordings were made for, "" = none.  ``UsageError`` when they disagree."""
-    phases = sorted({capture.info.phase for arm in arms for capture in arm.captures})
-    if len(phases) > 1:
-        shown = " and ".join(repr(phase) for phase in phases)
-        raise UsageError(f"recorded for different phases, {shown}: choose with --phase ('' = all time)")
-    return phases[0] if phases else ""
-
-
-def distinct_names(labels: Sequence[str], selectors: Sequence[str]) -> tuple[str, ...]:
-    """The labels; where two are equal their selectors, and where those are equal too a number behind."""
-    names = [label if labels.count(label) == 1 else selector for label, selector in zip(labels, selectors, strict=True)]
-    seen: dict[str, int] = {}
-    distinct = []
-    for name in names:
-        seen[name] = seen.get(name, 0) + 1
-        distinct.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
-    return tuple(distinct)
-
-
 def _captures(
     selection: Selection, store: Store | None, locator: Locator, progress: Callable[[str], None]
 ) -> tuple[Capture, ...]:
     if store is not None and selection.runs:
-        loaded = []
-        for place, run in enumerate(selection.runs, 1):
-            progress(f"{selection.label}: loading run {place} of {len(selection.runs)}")
-            loaded.append(store.load(run))
-        return tuple(loaded)
+        return load_runs(selection, store, progress)
     return _file_captures(selection, locator, progress)
 
 
@@ -168,29 +116,3 @@ def _fingerprint(capture: Capture) -> bytes:
     for column in columns:
         digest.update(column.tobytes())
     return digest.digest()
-
-
-def _check_runs(name: str, captures: Sequence[Capture], needs_profile: bool) -> None:
-    if not captures:
-        raise UsageError(f"{name}: no runs and no files in this selection; `slotscope list` shows what there is")
-    profiled = [capture for capture in captures if capture.info.identity.mode is not RunMode.PLAIN]
-    what = "profiled run" if profiled else "run"
-    usable = captures if not needs_profile else profiled or captures
-    if failures := _failures_of_all(usable):
-        raise UsageError(f"{name}: every {what} failed ({failures[0]}); `slotscope show` tells more")
-    if not profiled and needs_profile:
-        raise UsageError(f"{name}: {_no_profile(captures)}")
-
-
-def _no_profile(captures: Sequence[Capture]) -> str:
-    source = captures[0].info.source
-    if source:
-        return f"{source} holds times of {counted(len(captures), 'run')} and no profile: `slotscope compare` can use it"
-    runs = f"{counted(len(captures), 'run')} of session {captures[0].info.identity.session}"
-    return f"no profile in its {runs}, which was cut short or made with `--profile none`: record again, or name another session"
-
-
-def _failures_of_all(captures: Sequence[Capture]) -> list[str]:
-    """Why each run failed; empty when one did not."""
-    failures = [capture.info.outcome.failure for capture in captures]
-    return failures if all(failures) else []

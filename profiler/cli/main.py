@@ -43,8 +43,13 @@ COMMANDS = (
     "list",
     "show",
     "rm",
+    "prune",
     "import",
+    "agent",
     "doctor",
+    "serve",
+    "token",
+    "hosts",
     "demo",
 )
 _READING_COMMANDS = ("report", "compare", "export", "explain")

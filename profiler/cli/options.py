@@ -8,15 +8,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from profiler.model.analysis_choices import DEFAULT_RULE_SETS, DIMENSIONS, VIEWS, PhaseScope
+from profiler.model.analysis_choices import DEFAULT_RULE_SETS, DIMENSIONS, MARKDOWN_ROWS, TABLE_ROWS, VIEWS, PhaseScope
 from profiler.rules.repetition import may_explode
 
 if TYPE_CHECKING:
     from profiler.pipeline import AnalysisOptions, Arm
 
 FORMATS = ("table", "markdown", "csv", "json")
-TABLE_ROWS = 25
-MARKDOWN_ROWS = 8
+
+
+class GivenOnce(argparse.Action):
+    """Of an option that names one thing: a second one would be lost without a word."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: object, option_string: str | None = None
+    ) -> None:
+        if getattr(namespace, self.dest) is not None:
+            raise argparse.ArgumentError(self, "given twice, and one only can be meant")
+        setattr(namespace, self.dest, values)
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ def _arm_report(selector: str, options: ReadingOptions, context: CliContext) -> 
     from profiler.pipeline import arm_costs
     from reports.arm_report import ArmReport
 
-    tools = symbol_tools(options.debug_dirs)
+    tools = symbol_tools(options.debug_dirs, context.debug_directory)
     with SlowProgress(context.stderr) as progress:
         arms = load_arms([selector], context, tools.locator, progress)
         costs = arm_costs(arms[0], options.analysis(arms), tools.symbolizer, progress)

@@ -72,7 +72,7 @@ def _rule_use(selector: str, names: Sequence[str], debug_dirs: Sequence[str], co
     from profiler.cli.progress import SlowProgress
     from profiler.pipeline import AnalysisOptions, arm_rule_use
 
-    tools = symbol_tools(debug_dirs)
+    tools = symbol_tools(debug_dirs, context.debug_directory)
     with SlowProgress(context.stderr) as progress:
         (arm,) = load_arms([selector], context, tools.locator, progress)
         progress(f"trying the rules on {arm.name}")

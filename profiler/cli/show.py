@@ -110,12 +110,13 @@ def _remark(run: StoredRun) -> str:
 
 
 def _failure_lines(runs: Sequence[StoredRun], store: Store) -> str:
+    from collectors.process_output import with_last_line
     from reports.plain_text import printable
 
     lines = []
     for run in runs:
         if run.summary.failure:
-            output = store.load(run).info.outcome.output_tail.strip().splitlines()
-            last = f"; its last line: {output[-1][:200]}" if output else ""
-            lines.append(f"run {run.key.number} is left out: {printable(run.summary.failure + last)}\n")
+            output = store.load(run).info.outcome.output_tail
+            failure = with_last_line(run.summary.failure, output, "; its last line: ")
+            lines.append(f"run {run.key.number} is left out: {printable(failure)}\n")
     return "".join(lines)

@@ -16,7 +16,7 @@ from profiler.codec.column_tables import Columns, TableShape
 from profiler.codec.json_values import Json
 from profiler.errors import FormatError
 
-CURRENT_VERSION = 2
+CURRENT_VERSION = 3
 Part = TypeVar("Part")
 
 
@@ -41,8 +41,10 @@ def _as_it_was(part: Part) -> Part:
     return part
 
 
-# Version 2 knows one more kind of DSO (source files); what was written before has none.
-UPGRADES: Mapping[int, Upgrade] = MappingProxyType({1: Upgrade(SHAPES, _as_it_was, _as_it_was)})
+# Version 2 knows one more kind of DSO (source files), version 3 whole runs of one node; what was written before has neither.
+UPGRADES: Mapping[int, Upgrade] = MappingProxyType(
+    {1: Upgrade(SHAPES, _as_it_was, _as_it_was), 2: Upgrade(SHAPES, _as_it_was, _as_it_was)}
+)
 
 
 def check_version(version: int, name: str, current: int = CURRENT_VERSION, upgrades: Mapping[int, Upgrade] = UPGRADES) -> None:

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from profiler.errors import StoreError, UsageError
+from profiler.store.file_lock import is_locked_in_time
 
-# What a killed run had started is given 2 s to end.
-PATIENCE_S = 6.0
-_POLL_S = 0.05
 NAME = "lock"
 
 
@@ -29,7 +25,7 @@ def experiment_lock(directory: Path, experiment: str) -> Iterator[int]:
     except OSError as error:
         raise StoreError(f"{directory}: {error.strerror}; --store DIR names another place") from None
     try:
-        if not _is_locked_in_time(descriptor, directory):
+        if not is_locked_in_time(descriptor, directory):
             owner = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip()
             raise UsageError(
                 f"experiment {experiment!r} is being run in this store already, by process {owner}: wait for its end"
@@ -39,19 +35,3 @@ def experiment_lock(directory: Path, experiment: str) -> Iterator[int]:
         yield descriptor
     finally:
         os.close(descriptor)
-
-
-def _is_locked_in_time(descriptor: int, directory: Path) -> bool:
-    """Within ``PATIENCE_S``.  ``StoreError`` where there are no locks."""
-    deadline = time.monotonic() + PATIENCE_S
-    while True:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > deadline:
-                return False
-            time.sleep(_POLL_S)
-        except OSError as error:
-            raise StoreError(f"{directory}: cannot be locked ({error.strerror}); --store DIR names another place") from None
-        else:
-            return True

@@ -170,7 +170,13 @@ def _built_before(plan: ExperimentPlan, record: ExperimentRecord) -> tuple[Built
 def _check_builds(record: ExperimentRecord, session: str) -> None:
     """A binary that was rebuilt since would make two builds pass for one."""
     for variant in record.variants:
-        if variant.sha256 and file_digest(Path(variant.binary)) != variant.sha256:
+        found = file_digest(Path(variant.binary)) if variant.sha256 else ""
+        if variant.sha256 and not found:
+            raise UsageError(
+                f"{variant.binary} cannot be read any more: bring it back as it was when session {session} began, or start "
+                "anew without --resume"
+            )
+        if found != variant.sha256:
             raise UsageError(f"{variant.binary} changed since session {session} began: start anew without --resume")
 
 
@@ -212,7 +218,7 @@ def _metric_facts(plan: ExperimentPlan) -> tuple[MetricFacts, ...]:
     for load in plan.loads:
         if load.requests:
             found.append(MetricFacts(cpu_per_request(load), Direction.LOWER, f"CPU time of the service / {load.requests}"))
-    if any(target.finder.is_given for target in plan.targets):
+    if any(target.finder.is_given or target.process for target in plan.targets):
         found.append(MetricFacts(CPU_TIME_METRIC, Direction.LOWER, "CPU time of the process and its children in a window"))
     return tuple(found)
 

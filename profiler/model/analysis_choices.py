@@ -9,6 +9,9 @@ SAMPLE_DIMENSIONS = ("thread", "process", "host")
 DIMENSIONS = ("category", "group", *STACK_DIMENSIONS, *SAMPLE_DIMENSIONS)
 VIEWS = ("leaf", "owner")
 DEFAULT_RULE_SETS = ("ethereum", "native")
+# Rows that are shown of a table when nothing else is asked for; data for programs is whole.
+TABLE_ROWS = 25
+MARKDOWN_ROWS = 8
 
 
 class PhaseScope(StrEnum):

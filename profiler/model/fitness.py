@@ -87,7 +87,8 @@ class BinaryFitness:
 
     ``symbols_problem`` as of an object; ``debug_file``: path of the separate file in use.  ``debug_detail``: see
     ``symbolize.binary_facts.DebugDetail``.  ``is_shared_out``: part of the debug information was moved to a common file by
-    dwz, and ``lacks_shared`` that this is not there.  ``call_graph``, ``call_graph_reason``: what "auto" takes, and why.
+    dwz, and ``lacks_shared`` that this is not there.  ``machines``: (the file's, this host's), empty when they are the same.
+    ``call_graph``, ``call_graph_reason``: what "auto" takes, and why.
     """
 
     path: str
@@ -98,6 +99,7 @@ class BinaryFitness:
     debug_detail: str = "none"
     is_shared_out: bool = False
     lacks_shared: bool = False
+    machines: tuple[str, ...] = ()
     keeps_frame_pointers: bool = False
     allocator: str = ""
     mangling: str = ""

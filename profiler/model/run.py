@@ -19,7 +19,8 @@ class RunIdentity:
     """``session`` is one `record` or experiment; ``variant`` and ``condition`` ("" = none) make the arm; ``round`` counts from
     0 within the session; (session, host, round) is the block of a paired comparison; ``position`` is the run's place in the
     session's execution order.  ``instance``: the process that was watched, where several windows of it are runs; "" = the run
-    is a process of its own."""
+    is a process of its own.  ``is_whole_run``: it is one all the same, and ``instance`` is the node on which the program was
+    run again and again: what they share is the node's luck."""
 
     session: str
     variant: str
@@ -28,11 +29,25 @@ class RunIdentity:
     position: int = 0
     condition: str = ""
     instance: str = ""
+    is_whole_run: bool = False
+
+    @property
+    def is_window(self) -> bool:
+        """Whether it is a window of a process that went on: whoever watched decided how long it lasts."""
+        return bool(self.instance) and not self.is_whole_run
 
     @property
     def arm(self) -> str:
         """The arm's label: the variant, and behind an @ the condition."""
         return f"{self.variant}@{self.condition}" if self.condition else self.variant
+
+
+@dataclass(frozen=True, slots=True)
+class RunKey:
+    """A run in a store.  ``number`` counts the session's runs from 0 in the order in which they were added."""
+
+    session: str
+    number: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,12 +32,8 @@ class StackTable:
         return frames
 
 
-def depth_levels(prefix: Int32Column) -> list[Int32Column]:
-    """Rows grouped by depth, outermost first: level k holds the rows whose stack has k + 1 frames.
-
-    Code that passes values from callers to callees handles one level per numpy step.  Shape: a list of index columns that
-    together hold every row once.
-    """
+def stack_depths(prefix: Int32Column) -> Int32Column:
+    """How many callers each row's stack has."""
     depth = np.zeros(len(prefix), np.int32)
     pending = np.flatnonzero(prefix >= 0)
     # Pointer doubling: after step k every row knows its distance to the ancestor 2**k above it.
@@ -50,6 +46,16 @@ def depth_levels(prefix: Int32Column) -> list[Int32Column]:
         depth[pending] += depth_above
         jump[pending] = next_jump
         pending = pending[next_jump >= 0]
+    return depth
+
+
+def depth_levels(prefix: Int32Column) -> list[Int32Column]:
+    """Rows grouped by depth, outermost first: level k holds the rows whose stack has k + 1 frames.
+
+    Code that passes values from callers to callees handles one level per numpy step.  Shape: a list of index columns that
+    together hold every row once.
+    """
+    depth = stack_depths(prefix)
     # numpy sorts 16-bit numbers by counting.
     is_shallow = int(depth.max(initial=0)) < 1 << 16
     order = np.argsort(depth.astype(np.uint16) if is_shallow else depth, kind="stable").astype(np.int32)

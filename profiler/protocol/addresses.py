@@ -1,4 +1,4 @@
-"""Paths of the aggregator's interface for agents, below its address.  ``{job}``, ``{sha256}`` are filled in."""
+"""Paths of the aggregator's interface, below its address.  ``{job}``, ``{sha256}``, ``{session}`` are filled in."""
 
 from __future__ import annotations
 
@@ -10,4 +10,9 @@ JOB_REPORT = f"{API}/agent/jobs/{{job}}/report"
 UPLOADS = f"{API}/agent/uploads"
 UPLOAD = f"{API}/agent/uploads/{{sha256}}"
 UPLOAD_COMMIT = f"{API}/agent/uploads/{{sha256}}/commit"
+EXPERIMENTS = f"{API}/experiments"
+EXPERIMENT = f"{API}/experiments/{{session}}"
+EXPERIMENT_CANCEL = f"{API}/experiments/{{session}}/cancel"
+EXPERIMENT_RESULT = f"{API}/experiments/{{session}}/result"
+HOSTS = f"{API}/hosts"
 WANTED = f"{API}/agent/wanted"

@@ -35,6 +35,10 @@ class JobBoard(Protocol):
     def lose(self, agent: str, detail: str, now_ns: int) -> tuple[str, ...]:
         """Marks every job of an agent that fell silent LOST, unless final or WAITING; their IDs."""
 
+    def to_end(self, agent: str) -> tuple[str, ...]:
+        """IDs of jobs that this agent took, that are over by the aggregator's judgement (CANCELLED, LOST), and of which the
+        agent has not reported an end yet."""
+
     def job(self, job: str) -> StoredJob | None: ...
 
     def jobs(self, session: str = "", agent: str = "", only_open: bool = False) -> tuple[StoredJob, ...]:

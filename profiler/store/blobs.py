@@ -7,6 +7,8 @@ import errno
 import os
 import re
 import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -14,6 +16,14 @@ from profiler.errors import StoreError
 from profiler.store.scratch import Scratch, store_errors
 
 _KEY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+@,-]*(/[A-Za-z0-9_][A-Za-z0-9_.+@,-]*)*")
+
+
+@dataclass(frozen=True, slots=True)
+class BlobEntry:
+    """``changed_s``: when it was written, s since 1970."""
+
+    key: str
+    changed_s: float
 
 
 class Blobs(Protocol):
@@ -38,6 +48,9 @@ class Blobs(Protocol):
 
     def remove_session(self, session: str) -> None:
         """Everything under ``session/``, strays included."""
+
+    def entries(self) -> Iterator[BlobEntry]:
+        """Everything there is, in no order; what is removed meanwhile may be missing."""
 
 
 class DirectoryBlobs:
@@ -87,6 +100,14 @@ class DirectoryBlobs:
         path = self._path(session)
         with store_errors(path), contextlib.suppress(FileNotFoundError):
             shutil.rmtree(path)
+
+    def entries(self) -> Iterator[BlobEntry]:
+        with store_errors(self._directory):
+            for path in self._directory.glob("*/*"):
+                with contextlib.suppress(FileNotFoundError):
+                    key = path.relative_to(self._directory).as_posix()
+                    if _KEY.fullmatch(key) and path.is_file():
+                        yield BlobEntry(key, path.lstat().st_mtime)
 
     def _path(self, key: str) -> Path:
         if not _KEY.fullmatch(key):

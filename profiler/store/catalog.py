@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from profiler.store.records import RunKey, RunSummary, SessionState, StoredRun, StoredSession
+from profiler.model.run import RunKey
+from profiler.store.records import RunSummary, SessionState, StoredRun, StoredSession
 
 
 class Catalog(Protocol):
@@ -18,8 +19,15 @@ class Catalog(Protocol):
 
     def finish_session(self, name: str, state: SessionState, finished_at: str) -> None: ...
 
-    def add_run(self, session: str, summary: RunSummary, blob: str, size_bytes: int) -> RunKey:
-        """Numbers the run; the capture must be in the blob store before."""
+    def add_run(self, session: str, summary: RunSummary, blob: str, size_bytes: int, origin: str = "") -> StoredRun:
+        """Numbers the run; the capture must be in the blob store before.  When there is a run of this ``origin`` (not ""),
+        nothing is added, and that run comes back."""
+
+    def replace_run(self, key: RunKey, summary: RunSummary, blob: str, size_bytes: int) -> None:
+        """The run has this summary and capture now; nothing happens when there is none."""
+
+    def run_of(self, origin: str) -> StoredRun | None:
+        """The run of an ``origin`` that is not empty."""
 
     def sessions(self) -> tuple[StoredSession, ...]:
         """Oldest first."""
@@ -31,3 +39,6 @@ class Catalog(Protocol):
 
     def remove_session(self, name: str) -> None:
         """The session and all of its runs."""
+
+    def remove_ended_session(self, name: str) -> bool:
+        """As ``remove_session``, unless it is being recorded or gone: then False, and nothing happens."""

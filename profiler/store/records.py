@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from profiler.errors import UsageError
 from profiler.model.capture import Capture
-from profiler.model.run import RunMode
+from profiler.model.run import RunKey, RunMode
 
 _VARIANT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+@,-]*")
 _RESERVED = frozenset({"last"})
@@ -46,14 +46,6 @@ class StoredSession:
 
 
 @dataclass(frozen=True, slots=True)
-class RunKey:
-    """``number`` counts the session's runs from 0 in the order in which they were added."""
-
-    session: str
-    number: int
-
-
-@dataclass(frozen=True, slots=True)
 class RunSummary:
     """The part of ``CaptureInfo`` and the counts that the catalog keeps; fields as documented there.  ``variant``: the arm's
     label, with the condition behind an @.  ``build_id``: hex, of the program."""
@@ -81,13 +73,15 @@ class RunSummary:
 
 @dataclass(frozen=True, slots=True)
 class StoredRun:
-    """``blob``: key of the capture in the blob store.  ``round_complete``: False when the round of this run was cut short."""
+    """``blob``: key of the capture in the blob store.  ``round_complete``: False when the round of this run was cut short.
+    ``origin``: SHA-256 (hex) of the bytes that an agent uploaded, "" of a run that was recorded here; no two runs have one."""
 
     key: RunKey
     summary: RunSummary
     blob: str
     size_bytes: int
     round_complete: bool
+    origin: str = ""
 
 
 def summarize(capture: Capture) -> RunSummary:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 import secrets
@@ -11,9 +12,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from profiler.errors import StoreError
+from profiler.errors import StoreError, StoreFullError
 
 STRAY_AGE_S = 24 * 3600.0
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 class Scratch:
@@ -75,8 +77,9 @@ def _newest_change_s(directory: Path) -> float:
 
 @contextlib.contextmanager
 def store_errors(path: Path) -> Iterator[None]:
-    """Failures of the file system as ``StoreError`` that names the file."""
+    """Failures of the file system as ``StoreError`` that names the file; ``StoreFullError`` when there is no room."""
     try:
         yield
     except OSError as error:
-        raise StoreError(f"{error.filename or path}: {error.strerror or error}") from None
+        kind = StoreFullError if error.errno in _FULL else StoreError
+        raise kind(f"{error.filename or path}: {error.strerror or error}") from None

@@ -87,6 +87,23 @@ def resolve_session(selector: str, store: Store) -> SessionTarget:
     return SessionTarget(sessions[-1], name)
 
 
+def resolve_stored(selector: str, store: Store) -> Selection:
+    """As ``resolve`` for somebody elsewhere, to whom only the store is open: nothing is read, or said, of files."""
+    match = _LABEL.fullmatch(selector)
+    label, selected = (match[1], match[2]) if match else ("", selector)
+    kind, name = _split_kind(selected)
+    session, variant = _split_session(name)
+    known = _session_named(session, store) if kind in ("", "session") else None
+    if known and (not variant or variant in _variants(known, store)):
+        selection = _of_session(known, variant, store)
+    elif kind in ("", "variant") and (runs := store.runs(variant=name)):
+        latest = max(store.sessions(), key=lambda session: _age_rank(session, runs))
+        selection = _of_session(latest, name, store)
+    else:
+        raise UsageError(f"{selector!r}: no session and no variant of this name in the store")
+    return replace(selection, label=label) if label else selection
+
+
 def check_uniform(label: str, summaries: Iterable[RunSummary]) -> None:
     """``UsageError`` that lists what differs when one name holds two build IDs, commands, events or rates; failed runs and
     facts that are not known do not count."""

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from profiler.errors import StoreError
+from profiler.errors import StoreError, StoreFullError
 
 BUSY_TIMEOUT_S = 30.0
 
@@ -73,7 +73,8 @@ class SqliteFile:
         try:
             yield
         except sqlite3.Error as error:
-            raise StoreError(f"{self.path}: {self._explained(error)}") from None
+            kind = StoreFullError if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL else StoreError
+            raise kind(f"{self.path}: {self._explained(error)}") from None
         except (ValueError, TypeError) as error:
             raise StoreError(f"{self.path}: a row cannot be read ({error}): the {self._schema.what} is damaged") from None
 
@@ -111,6 +112,8 @@ class SqliteFile:
         text, what = str(error), self._schema.what
         if "unable to open" in text:
             return f"no {what} there, or it cannot be opened; {self._schema.maker}"
+        if "readonly" in text:
+            return f"{what} cannot be written; one of an older version is brought up to date when it is opened where it can be"
         if "locked" in text:
             return f"{what} is locked by another process for more than {BUSY_TIMEOUT_S:.0f} s"
         if "not a database" in text or "malformed" in text:

@@ -5,25 +5,26 @@
     <directory>/captures/<session>/experiment.json                     what the session was meant to be, of an experiment
     <directory>/tmp/                                                   files being written
 
-A capture is whole and durable before its catalog row exists: a crash between the two leaves a file that nobody counts.
+A capture is whole and durable before its catalog row exists: a crash between the two leaves a file that nobody counts, and
+that ``remove_strays`` removes a day later.
 """
 
 from __future__ import annotations
 
 import secrets
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from profiler.codec.container import decode, encode
-from profiler.errors import StoreError
+from profiler.errors import FormatError, StoreError
 from profiler.model.capture import Capture
+from profiler.model.run import RunKey
 from profiler.store.blobs import Blobs, DirectoryBlobs
 from profiler.store.catalog import Catalog
 from profiler.store.presence import CATALOG_NAME, is_store
 from profiler.store.records import (
-    RunKey,
     SessionStart,
     SessionState,
     StoredRun,
@@ -33,6 +34,8 @@ from profiler.store.records import (
 )
 from profiler.store.scratch import Scratch
 from profiler.store.sqlite_catalog import SqliteCatalog
+
+CAPTURE_SUFFIX, RAW_SUFFIX = ".capture", ".perf.data"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,23 +63,47 @@ class Store:
     def finish_session(self, session: str, state: SessionState = SessionState.FINISHED) -> None:
         self.catalog.finish_session(session, state, datetime.now(UTC).isoformat(timespec="seconds"))
 
-    def add(self, capture: Capture, raw_recording: Path | None = None) -> RunKey:
+    def add(self, capture: Capture, raw_recording: Path | None = None, origin: str = "") -> RunKey:
         """Adds a run to the session that the capture names; ``raw_recording`` (in a ``working_directory``) is moved in.
 
-        The session must have begun.
+        The session must have begun.  What came from elsewhere has an ``origin`` (SHA-256 of it): when there is a run of it
+        already, nothing is added and that run's key comes back, whatever was killed in between and however many do it at once.
         """
         identity = capture.info.identity
         check_variant_name(identity.arm)
+        known = self.catalog.run_of(origin) if origin else None
+        if known is not None:
+            return known.key
         data = encode(capture)
-        stem, number = "", len(self.catalog.runs(identity.session))
+        blob, number = "", len(self.catalog.runs(identity.session))
         while True:
-            stem = f"{identity.session}/{number:04d}-{identity.arm}-{identity.mode}"
-            if self.blobs.put(f"{stem}.capture", data):
+            blob = f"{identity.session}/{number:04d}-{identity.arm}-{identity.mode}{CAPTURE_SUFFIX}"
+            if self.blobs.put(blob, data):
                 break
             number += 1
         if raw_recording is not None:
-            self.blobs.put_file(f"{stem}.perf.data", raw_recording)
-        return self.catalog.add_run(identity.session, summarize(capture), f"{stem}.capture", len(data))
+            self.blobs.put_file(raw_key(blob), raw_recording)
+        stored = self.catalog.add_run(identity.session, summarize(capture), blob, len(data), origin)
+        if stored.blob != blob:  # another one who adds the same was first
+            self._remove_blobs(blob)
+        return stored.key
+
+    def leave_out(self, run: StoredRun, failure: str) -> None:
+        """The run stays, and counts as failed for this reason from now on; one that failed already keeps its own."""
+        if run.summary.failure:
+            return
+        try:
+            capture = self.load(run)
+        except FormatError:  # nobody reads it any more
+            self.catalog.replace_run(run.key, replace(run.summary, failure=failure), run.blob, run.size_bytes)
+            return
+        outcome = replace(capture.info.outcome, failure=failure)
+        capture = replace(capture, info=replace(capture.info, outcome=outcome))
+        data, blob = encode(capture), f"{run.blob.removesuffix(CAPTURE_SUFFIX)}-left-out{CAPTURE_SUFFIX}"
+        if not self.blobs.put(blob, data):  # killed before the next line, another time
+            data = self.blobs.get(blob)
+        self.catalog.replace_run(run.key, summarize(capture), blob, len(data))
+        self._remove_blobs(run.blob)
 
     def resume_session(self, session: str) -> None:
         """The session is being recorded again."""
@@ -108,8 +135,7 @@ class Store:
         """Removes runs; a session that has none left goes too, with every file it still has."""
         self.catalog.remove_runs(tuple(run.key for run in runs))
         for run in runs:
-            self.blobs.remove(run.blob)
-            self.blobs.remove(raw_key(run.blob))
+            self._remove_blobs(run.blob)
         for session in sorted({run.key.session for run in runs}):
             if not self.catalog.runs(session):
                 self.remove_session(session)
@@ -118,6 +144,29 @@ class Store:
         self.catalog.remove_session(session)
         self.blobs.remove_session(session)
 
+    def remove_ended_session(self, session: str) -> bool:
+        """False, and nothing happens, when it is being recorded or gone."""
+        if not self.catalog.remove_ended_session(session):
+            return False
+        self.blobs.remove_session(session)
+        return True
+
+    def strays(self, before_s: float) -> tuple[str, ...]:
+        """Keys of captures, and of the raw recordings beside them, that no run counts and that were written before this time
+        (s since 1970); and of every file of sessions that the catalog does not know."""
+        found = [entry.key for entry in self.blobs.entries() if entry.changed_s < before_s]
+        runs, sessions = self.catalog.runs(), {session.name for session in self.catalog.sessions()}
+        counted = {run.blob for run in runs} | {raw_key(run.blob) for run in runs}
+        return tuple(key for key in found if key not in counted and (_is_of_run(key) or key.partition("/")[0] not in sessions))
+
+    def remove_strays(self, keys: tuple[str, ...]) -> None:
+        for key in keys:
+            self.blobs.remove(key)
+
+    def _remove_blobs(self, blob: str) -> None:
+        self.blobs.remove(blob)
+        self.blobs.remove(raw_key(blob))
+
     def working_directory(self) -> AbstractContextManager[Path]:
         """A fresh directory on the store's file system, removed at the end."""
         return self.scratch.working_directory()
@@ -125,7 +174,11 @@ class Store:
 
 def raw_key(blob: str) -> str:
     """Key of the raw recording kept beside a capture."""
-    return blob.removesuffix(".capture") + ".perf.data"
+    return blob.removesuffix(CAPTURE_SUFFIX) + RAW_SUFFIX
+
+
+def _is_of_run(key: str) -> bool:
+    return key.endswith((CAPTURE_SUFFIX, RAW_SUFFIX))
 
 
 def open_store(directory: Path, create: bool) -> Store:

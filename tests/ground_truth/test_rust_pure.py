@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from profiler.model.costs import ArmCosts
-from support.profiling import RecordedRun, costs_of, dwarf_settings, frame_pointer_settings, record, share_misses
+from profiler.model.run import PerfSettings
+from support.profiling import RecordedRun, costs_of, dwarf_settings, enough, frame_pointer_settings, record, share_misses
 from support.rust_workload import RustVariant, parse_timers
 
 pytestmark = [pytest.mark.perf, pytest.mark.usefixtures("perf", "libc_symbols")]
@@ -46,16 +47,21 @@ def label(variant: RustVariant) -> str:
 
 @pytest.mark.parametrize("variant", BUILDS, ids=label)
 def test_dwarf_stacks(variant: RustVariant, rust_build: Callable[[RustVariant], Path], tmp_path: Path) -> None:
-    arguments = ("--mode", "pure", "--threads", "1", "--runs", "14")
-    run = record(rust_build(variant), arguments, dwarf_settings(FREQUENCY_HZ), tmp_path, parse_timers)
-    assert_work_matches_timers(run)
+    assert_work_matches_timers(recorded(rust_build(variant), dwarf_settings(FREQUENCY_HZ), tmp_path))
 
 
 @pytest.mark.full
 def test_frame_pointer_stacks(rust_build: Callable[[RustVariant], Path], tmp_path: Path) -> None:
-    arguments = ("--mode", "pure", "--threads", "1", "--runs", "14")
     program = rust_build(RustVariant(frame_pointers=True))
-    assert_work_matches_timers(record(program, arguments, frame_pointer_settings(FREQUENCY_HZ), tmp_path, parse_timers))
+    assert_work_matches_timers(recorded(program, frame_pointer_settings(FREQUENCY_HZ), tmp_path))
+
+
+def recorded(program: Path, settings: PerfSettings, scratch: Path) -> RecordedRun:
+    def of_runs(runs: int) -> RecordedRun:
+        arguments = ("--mode", "pure", "--threads", "1", "--runs", str(runs))
+        return record(program, arguments, settings, scratch, parse_timers)
+
+    return enough(of_runs, 14, round(1.2 * MINIMUM_SAMPLES))
 
 
 def assert_work_matches_timers(run: RecordedRun) -> None:
@@ -65,7 +71,7 @@ def assert_work_matches_timers(run: RecordedRun) -> None:
     assert len(run.timers.category_ns) == CATEGORIES
     work = work_by_category(costs)
     assert work.pop(MARKERS, 0) < LOOPS * sum(work.values())
-    assert share_misses(work, run.timers.category_ns, TOLERANCE, samples) == []
+    assert share_misses(work, run.timers.category_ns, run.within(TOLERANCE), samples) == []
 
 
 def work_by_category(costs: ArmCosts) -> dict[str, int]:

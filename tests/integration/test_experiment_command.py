@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -77,7 +78,11 @@ def test_a_whole_experiment(plan: Path, tmp_path: Path) -> None:
     assert "no session of experiment 'sleepers' was cut short" in again.stderr
 
 
-def test_a_changed_plan_is_not_resumed(plan: Path, tmp_path: Path) -> None:
+def test_neither_a_changed_plan_nor_other_programs_are_resumed(plan: Path, tmp_path: Path) -> None:
+    program = tmp_path / "other-sh"
+    shutil.copy("/bin/sh", program)
+    text = PLAN.replace('name = "other"\nbinary = "/bin/sh"', f'name = "other"\nbinary = "{program}"')
+    plan.write_text(text)
     running = slotscope(tmp_path, "experiment", "run", str(plan))
     with subprocess.Popen(running, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
         assert process.stderr is not None
@@ -90,6 +95,13 @@ def test_a_changed_plan_is_not_resumed(plan: Path, tmp_path: Path) -> None:
     resumed = run(tmp_path, "experiment", "run", str(plan), "--resume")
     assert resumed.returncode == 2
     assert "changed since session" in resumed.stderr
+    plan.write_text(text)
+    program.write_bytes(program.read_bytes() + b"\0")
+    resumed = run(tmp_path, "experiment", "run", str(plan), "--resume")
+    assert (resumed.returncode, f"{program} changed since session" in resumed.stderr) == (2, True)
+    program.unlink()
+    resumed = run(tmp_path, "experiment", "run", str(plan), "--resume")
+    assert (resumed.returncode, f"{program} cannot be read any more" in resumed.stderr.replace("\n", "")) == (2, True)
 
 
 def test_bad_plans_are_told_in_one_line(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from profiler.model.run import RunMode
 from profiler.store.records import StoredRun
 from profiler.store.store import Store, open_store
 
-QUICK, FULL = 5, 50  # trials of each kind
+QUICK, FULL = 2, 50  # trials of each kind
 QUIET_S = 20.0
 HELPED = "sleep 60 & helper=$!\n{}\nkill $helper\n"
 Runs = Counter[tuple[str, RunMode, int]]
@@ -212,6 +212,7 @@ def check_captures(store: Store, runs: tuple[StoredRun, ...], is_busy: bool) -> 
 
 
 @pytest.mark.perf
+@pytest.mark.beside
 @pytest.mark.parametrize(("name", "trial"), TRIALS)
 def test_killed_experiments_lose_and_double_nothing(tmp_path: Path, name: str, trial: int) -> None:
     kind, generator = KINDS[name], random.Random(f"{name} {trial}")

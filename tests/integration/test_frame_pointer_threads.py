@@ -13,7 +13,7 @@ from profiler.model.capture import Capture
 from profiler.model.sample_table import StackState
 from symbolize.locate import Locator
 
-pytestmark = [pytest.mark.perf, pytest.mark.usefixtures("perf")]
+pytestmark = [pytest.mark.perf, pytest.mark.beside, pytest.mark.usefixtures("perf")]
 
 SOURCE = """
 #include <pthread.h>

@@ -93,7 +93,9 @@ def test_functions_threads_and_children_in_their_proportions(shape: Shape, tmp_p
     capture = recorded(PySpySettings(rate_hz=100), shape.process.pid, tmp_path)
     after = run_times(shape.process.pid, with_children=True)
     found = by_thread(capture)
-    assert sorted(found) == ["child;of it", "worker"]
+    # Of the threads that only wait, a slow machine may show some of the moments in which py-spy's own pauses woke them.
+    busy = {name for name, counts in found.items() if counts.total() > 0.05 * len(capture.samples)}
+    assert busy == {"child;of it", "worker"}
     for name, pid in (("worker", shape.process.pid), ("child;of it", shape.child)):
         assert is_three_quarters(found[name]), found[name]
         rows = [row for row in range(len(capture.threads)) if capture.strings[capture.threads.thread_name[row]] == name]

@@ -187,6 +187,7 @@ def test_two_windows_have_the_functions_in_their_ratio(
     assert list((tmp_path / "store/tmp").iterdir()) == []
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("perf")
 def test_it_is_never_compared_with_a_native_window(
     target: subprocess.Popen[bytes], attach: StartAttach, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -21,7 +21,7 @@ from profiler.store.records import SessionState
 from profiler.store.selectors import resolve
 from profiler.store.store import Store, open_store
 
-pytestmark = [pytest.mark.perf, pytest.mark.usefixtures("perf")]
+pytestmark = [pytest.mark.perf, pytest.mark.beside, pytest.mark.usefixtures("perf")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,13 +125,17 @@ def test_two_variants_in_turn(slotscope: Slotscope, loop: Path, tmp_path: Path) 
     assert list((tmp_path / "store" / "captures").iterdir()) == []
 
 
+@pytest.mark.alone
 def test_single_program_is_profiled_once_and_named_after_itself(slotscope: Slotscope, loop: Path, tmp_path: Path) -> None:
     slotscope("record", "--call-graph", "none", "--frequency", "499", "--", str(loop), "100")
     (run,) = store_of(tmp_path).runs()
     assert (run.summary.variant, run.summary.mode, run.summary.frequency_hz) == ("loop", RunMode.PROFILED, 499)
     capture = store_of(tmp_path).load(run)
-    accounted_ns = capture.info.outcome.user_ns + capture.info.outcome.system_ns
-    assert int(capture.samples.weight.sum()) == pytest.approx(accounted_ns, rel=0.02, abs=4e6)
+    outcome = capture.info.outcome
+    accounted_ns = outcome.user_ns + outcome.system_ns
+    # The sampling timer starts anew at every switch of context: 15 to 45 us each on a busy virtual machine.
+    doubt_ns = 4e6 + 50_000 * (outcome.voluntary_switches + outcome.involuntary_switches)
+    assert int(capture.samples.weight.sum()) == pytest.approx(accounted_ns, abs=0.02 * accounted_ns + doubt_ns)
 
 
 @pytest.mark.parametrize(
@@ -256,7 +260,7 @@ def test_signals_keep_finished_rounds_and_leave_nothing_running(loop: Path, tmp_
     assert list((tmp_path / "store" / "tmp").iterdir()) == []
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.full)])
 def test_killed_recorder_leaves_whole_runs_and_nothing_running(loop: Path, tmp_path: Path, seed: int) -> None:
     program = tmp_path / f"killed-loop-{seed}"
     shutil.copy(loop, program)

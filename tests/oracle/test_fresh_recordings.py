@@ -22,7 +22,7 @@ from symbolize.function_key import function_key
 from symbolize.locate import Locator
 from symbolize.symbolizer import Symbolizer
 
-pytestmark = pytest.mark.perf
+pytestmark = [pytest.mark.perf, pytest.mark.beside]
 
 PLUGIN = r"""
 static volatile unsigned long sink;
@@ -286,6 +286,7 @@ def test_unwound_stacks_after_an_exec_through_a_shell(perf: str, folder: Path, t
     assert recorded.capture.quality.complete > 0.95 * len(bare)
 
 
+@pytest.mark.alone
 def test_all_cpus(perf: str, folder: Path, tmp_path: Path) -> None:
     """perf prints samples of tasks that are ending with pid and tid -1; the idle tasks have pid 0 and kernel frames only.  The
     stacks that differ part in user code, by mappings of before an exec, which only perf keeps."""

@@ -18,7 +18,7 @@ from profiler.model.run import CaptureInfo, RunIdentity, RunMode
 from profiler.model.sample_table import StackState
 from symbolize.locate import Locator
 
-pytestmark = pytest.mark.perf
+pytestmark = [pytest.mark.perf, pytest.mark.beside]
 
 PROGRAM = r"""
 #define _GNU_SOURCE
@@ -259,6 +259,7 @@ def test_events_periods_and_extra_fields(perf: str, record: Callable[..., Path],
     assert not any("longer or shorter" in note for note in capture.quality.notes)
 
 
+@pytest.mark.alone
 def test_system_wide(perf: str, record: Callable[..., Path], binaries: Path) -> None:
     path = record("wide", ["-a", "-e", "cpu-clock", "-F", "499", "-g"], binaries / "framed", "fork")
     capture, theirs = capture_of(path), list(printed(perf, path))

@@ -19,7 +19,7 @@ from profiler.model.sample_table import StackState
 from support.elf_programs import load_image, tool_output
 from symbolize.locate import Locator
 
-pytestmark = pytest.mark.perf
+pytestmark = [pytest.mark.perf, pytest.mark.beside]
 
 SOURCE = r"""
 #define _GNU_SOURCE

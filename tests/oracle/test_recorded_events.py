@@ -22,7 +22,7 @@ from support.perf_data_writer import EventSpec, RecordingWriter, Sample
 from support.perf_script_text import PrintedSample, printed_samples
 from symbolize.locate import Locator
 
-pytestmark = pytest.mark.perf
+pytestmark = [pytest.mark.perf, pytest.mark.beside]
 
 PROGRAM = r"""
 #define _GNU_SOURCE

@@ -20,7 +20,7 @@ from collectors.recording_file import read_recording
 from profiler.model.capture import Capture
 from symbolize.locate import Locator
 
-pytestmark = pytest.mark.perf
+pytestmark = [pytest.mark.perf, pytest.mark.beside]
 
 PROGRAM = r"""
 #include <pthread.h>
@@ -229,8 +229,15 @@ def test_standard_input(recorder: Recorder, tmp_path: Path) -> None:
     assert json.loads(done.stdout)["total"] == total
 
 
-@pytest.mark.parametrize("compression", [[], ["-z"]], ids=["plain", "z"])
-@pytest.mark.parametrize("is_pipe", [False, True], ids=["file", "pipe"])
+@pytest.mark.parametrize(
+    ("is_pipe", "compression"),
+    [
+        pytest.param(False, [], id="file-plain", marks=pytest.mark.full),
+        pytest.param(False, ["-z"], id="file-z"),
+        pytest.param(True, [], id="pipe-plain"),
+        pytest.param(True, ["-z"], id="pipe-z", marks=pytest.mark.full),
+    ],
+)
 def test_a_recorder_that_is_killed(recorder: Recorder, compression: list[str], is_pipe: bool, tmp_path: Path) -> None:
     """What perf had written is used, to the last whole record; a file is known to be unfinished."""
     path = tmp_path / "killed.data"

@@ -124,7 +124,7 @@ int main(int c, char** v) {
 }
 """
 
-pytestmark = pytest.mark.perf
+pytestmark = [pytest.mark.perf, pytest.mark.beside]
 
 
 @dataclass(frozen=True)

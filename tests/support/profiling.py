@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from collectors.disturbance import disturbances, host_activity
@@ -20,17 +20,31 @@ from symbolize.locate import Locator
 from symbolize.symbolizer import Symbolizer
 
 # Then the last run counts, disturbed or not.
-MOST_DISTURBED = 3
+MOST_DISTURBED = 2
+DISTURBED = 3.0
 ALL_PHASES = "^phase::"
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedRun:
-    """One profiled run: its capture, what the kernel accounted it with, and the program's own timers."""
+    """One profiled run: its capture, what the kernel accounted it with, and the program's own timers.  ``is_disturbed``: as
+    every other try, by something else on the machine."""
 
     capture: Capture
     outcome: RunOutcome
     timers: Timers
+    is_disturbed: bool = False
+
+    def within(self, tolerance: float) -> float:
+        """What may be asked of a run: ``tolerance``, and more where the machine had no quiet moment."""
+        return tolerance * (DISTURBED if self.is_disturbed else 1.0)
+
+    def sampled_part(self) -> float:
+        """Of the CPU time that the kernel charged the process with.  Where a virtual machine's CPUs are taken away for a
+        moment, their time goes on and the clock that samples does not: a few per cent, in and outside the phase."""
+        part = float(self.capture.samples.weight.sum()) / (self.outcome.user_ns + self.outcome.system_ns)
+        assert 0.9 < part < 1.02
+        return part
 
 
 def dwarf_settings(frequency_hz: int, dump_bytes: int = 16384) -> PerfSettings:
@@ -54,9 +68,17 @@ def record(
         run = _record_once(program, arguments, settings, scratch, read_timers)
         reasons = disturbances(before, host_activity())
         if not reasons:
-            break
+            return run
         print(f"{program.name}: {', '.join(reasons)}")
-    return run
+    return replace(run, is_disturbed=True)
+
+
+def enough(recorded: Callable[[int], RecordedRun], count: int, least_samples: int) -> RecordedRun:
+    """``recorded`` with ``count`` repetitions of the work, and with more on a machine so fast that those have too few
+    samples."""
+    run = recorded(count)
+    samples = len(run.capture.samples)
+    return run if samples > least_samples else recorded(math.ceil(1.2 * count * least_samples / samples))
 
 
 def _record_once(

@@ -119,7 +119,7 @@ def _check_windows(baseline: ArmCosts, candidate: ArmCosts) -> None:
 
 def _window_s(arm: ArmCosts) -> float:
     """The middle length of profiled windows of processes, 0 for other runs."""
-    lengths = sorted(info.outcome.wall_ns for info in arm.infos if info.identity.instance)
+    lengths = sorted(info.outcome.wall_ns for info in arm.infos if info.identity.is_window)
     return lengths[len(lengths) // 2] / 1e9 if lengths else 0.0
 
 

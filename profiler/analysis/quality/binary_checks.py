@@ -18,15 +18,10 @@ def binary_checks(binary: BinaryFitness) -> tuple[FitnessCheck, ...]:
         is_other = "not an ELF file" in binary.problem
         advice = "name the program itself, not a script that starts it" if is_other else "a file that can be read is needed"
         return (FitnessCheck(binary.path, "file", Fitness.WARNING, binary.problem, advice),)
-    return (
-        _build_id(binary),
-        _symbols(binary),
-        _debug_information(binary),
-        _frame_pointers(binary),
-        _build(binary),
-        _call_graph(binary),
-        *(_shared_object(binary, needed) for needed in binary.objects),
-    )
+    of_file = (_build_id(binary), _symbols(binary), _debug_information(binary), _frame_pointers(binary), _build(binary))
+    if binary.machines:
+        return (_machine(binary), *of_file)
+    return (*of_file, _call_graph(binary), *(_shared_object(binary, needed) for needed in binary.objects))
 
 
 def process_checks(process: ProcessFitness, host: HostFitness) -> tuple[FitnessCheck, ...]:
@@ -44,6 +39,13 @@ def process_checks(process: ProcessFitness, host: HostFitness) -> tuple[FitnessC
         finding = "perf shows the interpreter; the functions of the program are seen by py-spy"
         found.append(FitnessCheck(subject, "Python", fitness, finding, "" if host.pyspy_version else host.pyspy_problem))
     return tuple(found)
+
+
+def _machine(binary: BinaryFitness) -> FitnessCheck:
+    its, own = binary.machines
+    finding = f"for {its}, and this host is {own}: it does not run here as it is"
+    advice = "names of recordings made elsewhere can be read from it; ask doctor on a host of its kind for the rest"
+    return FitnessCheck(binary.path, "machine", Fitness.WARNING, finding, advice)
 
 
 def _build_id(binary: BinaryFitness) -> FitnessCheck:
@@ -72,6 +74,8 @@ def _debug_information(binary: BinaryFitness) -> FitnessCheck:
             "keep them where they were built, or beside the file",
         ),
     }
+    damaged = "there, but nothing in it can be read: the file is damaged, or its debug information is of a kind not known here"
+    findings["damaged"] = (Fitness.WARNING, damaged, "copy the file anew, or rebuild it")
     none = (
         Fitness.WARNING,
         "none: inline functions are not seen, and time is charged to what they were inlined into",

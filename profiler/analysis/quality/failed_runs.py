@@ -11,7 +11,8 @@ from profiler.model.run import CaptureInfo
 
 @dataclass(frozen=True, slots=True)
 class FailedRuns:
-    """Lines in the order of execution.  Windows of one process with one reason share a line."""
+    """Lines in the order of execution.  Windows or runs of one process or node with one reason share a line, and so do the
+    nodes whose round was made again for one of them."""
 
     repeated: tuple[str, ...]
     left_out: tuple[str, ...]
@@ -22,18 +23,19 @@ def failed_runs(arms: Sequence[ArmCosts]) -> FailedRuns:
     failed = [(arm, info) for arm in arms for info in arm.failed]
     failed.sort(key=lambda entry: entry[1].identity.position)
     good = {(arm.name, _place(info)) for arm in arms for info in (*arm.infos, *arm.plain)}
-    repeated = [_line(arm, info) for arm, info in failed if (arm.name, _place(info)) in good]
+    repeated = dict.fromkeys(_line(arm, info) for arm, info in failed if (arm.name, _place(info)) in good)
     others = [(arm, info) for arm, info in failed if (arm.name, _place(info)) not in good]
-    windows: dict[tuple[str, str], int] = {}
+    windows: dict[tuple[str, str, str], int] = {}
     lines = []
     for arm, info in others:
         if not info.identity.instance:
             lines.append(_line(arm, info))
             continue
-        key = (f"{arm.name}, {info.identity.instance}", info.outcome.failure)
+        what = "window" if info.identity.is_window else "run"
+        key = (f"{arm.name}, {info.identity.instance}", info.outcome.failure, what)
         windows[key] = windows.get(key, 0) + 1
-    for (process, failure), count in windows.items():
-        lines.append(f"{process}, {count} window{'' if count == 1 else 's'}: {failure}")
+    for (node, failure, what), count in windows.items():
+        lines.append(f"{node}, {count} {what}{'' if count == 1 else 's'}: {failure}")
     return FailedRuns(tuple(repeated), tuple(lines))
 
 

@@ -11,7 +11,8 @@ from profiler.experiment.binaries.shared_objects import SharedObject, SharedObje
 from profiler.experiment.plan.call_graph_request import CallGraphRequest
 from profiler.model.dso import Dso, DsoKind
 from profiler.model.fitness import BinaryFitness, ObjectFitness
-from symbolize.binary_facts import debug_detail
+from symbolize.binary_facts import debug_detail, machine_name
+from symbolize.elf.image import ElfImage
 from symbolize.image_file import open_image
 from symbolize.locate import LocatedBinary, Locator
 
@@ -20,8 +21,10 @@ def binary_fitness(path: Path, locator: Locator) -> BinaryFitness:
     """The facts of an executable; what is no ELF file has a ``problem``."""
     image, problem = open_image(path)
     if image is None:
-        return BinaryFitness(str(path), problem or f"{path}: no such file")
+        missing = f"{path}: not a file that can be looked at more than once" if path.exists() else f"{path}: no such file"
+        return BinaryFitness(str(path), problem or missing)
     facts = program_facts(path)
+    machines = _machines(image)
     objects = SharedObjects()
     chosen = choose_call_graph(CallGraphRequest(), path, objects, keeps_frame_pointers)
     located = locator.locate(Dso(str(path.resolve()), bytes(image.build_id), DsoKind.FILE))
@@ -35,14 +38,23 @@ def binary_fitness(path: Path, locator: Locator) -> BinaryFitness:
         debug_detail=debug_detail(described or image).value,
         is_shared_out=is_shared_out,
         lacks_shared=is_shared_out and located.linked_files is not None and located.linked_files.lacks_supplementary(),
+        machines=machines,
         keeps_frame_pointers=bool(facts.frame_pointers),
         allocator=facts.allocator,
         mangling=facts.mangling,
         toolchain=facts.toolchain,
         call_graph=f"dwarf,{chosen.dump_bytes}" if chosen.mode == "dwarf" else chosen.mode,
         call_graph_reason=chosen.reason,
-        objects=_objects(path, objects, locator),
+        objects=() if machines else _objects(path, objects, locator),
     )
+
+
+def _machines(image: ElfImage) -> tuple[str, ...]:
+    """The host's is that of the interpreter which runs this."""
+    own, _ = open_image(Path("/proc/self/exe"))
+    if own is None or own.machine == image.machine:
+        return ()
+    return machine_name(image.machine), machine_name(own.machine)
 
 
 def _objects(path: Path, objects: SharedObjects, locator: Locator) -> tuple[ObjectFitness, ...]:

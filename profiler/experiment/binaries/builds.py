@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from collectors.process_output import last_line, output_tail
 from collectors.process_tree import TreeCommand, run_tree
 from profiler.errors import CaptureError, FormatError
 from profiler.experiment.plan.experiment_plan import DEFAULT_BUILD_TIMEOUT_S, ExperimentPlan, PlanVariant, Rebuild, SourceEdit
@@ -253,5 +254,4 @@ def _sections(path: Path) -> tuple[SectionSize, ...]:
 
 
 def _last_line(log: Path) -> str:
-    lines = log.read_bytes().decode("utf-8", "replace").strip().splitlines()
-    return lines[-1][:200] if lines else "it printed nothing"
+    return last_line(output_tail(log)) or "it printed nothing"

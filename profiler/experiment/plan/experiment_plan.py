@@ -7,7 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from collectors.service import Readiness
-from collectors.watched_process import ProcessFinder
+from collectors.target_finder import TargetFinder
 from profiler.experiment.plan.call_graph_request import CallGraphRequest
 from profiler.experiment.plan.recording_plan import DEFAULT_EVENT, DEFAULT_FREQUENCY_HZ, DEFAULT_RUNS, ProfilePolicy
 from profiler.model.experiment import Design, Direction
@@ -123,7 +123,8 @@ def cpu_per_request(load: PlanLoad) -> str:
 @dataclass(frozen=True, slots=True)
 class PlanTarget:
     """A process that runs already.  One of ``pid``, ``comm``, ``cgroup``, ``unit`` finds it; ``metrics``: address of its
-    Prometheus page.  ``is_excluded``: watched and listed, but no replicate."""
+    Prometheus page.  Or, with ``agent``, the name of an agent: a ``process`` or a ``workload`` of that agent's own agent.toml.
+    ``is_excluded``: watched and listed, but no replicate."""
 
     variant: str
     node: str
@@ -133,10 +134,13 @@ class PlanTarget:
     unit: str = ""
     metrics: str = ""
     is_excluded: bool = False
+    agent: str = ""
+    process: str = ""
+    workload: str = ""
 
     @property
-    def finder(self) -> ProcessFinder:
-        return ProcessFinder(self.pid, self.comm, self.cgroup, self.unit)
+    def finder(self) -> TargetFinder:
+        return TargetFinder(pid=self.pid, comm=self.comm, cgroup=self.cgroup, unit=self.unit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,3 +184,13 @@ class ExperimentPlan:
     metrics: tuple[PlanMetric, ...] = ()
     loads: tuple[PlanLoad, ...] = ()
     targets: tuple[PlanTarget, ...] = ()
+
+    @property
+    def is_over_agents(self) -> bool:
+        """Whether an aggregator carries it out, on the hosts of its agents."""
+        return any(target.agent for target in self.targets)
+
+    @property
+    def has_workloads(self) -> bool:
+        """Whether agents run programs for it, in place of watching what runs already."""
+        return any(target.workload for target in self.targets)

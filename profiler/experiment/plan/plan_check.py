@@ -9,28 +9,32 @@ from profiler.analysis.statistics.t_tests import MIN_REPLICATES
 from profiler.errors import UsageError
 from profiler.experiment.plan.experiment_plan import ExperimentPlan, MetricKind, PlanMetric, cpu_per_request
 from profiler.experiment.plan.placeholders import placeholders
+from profiler.experiment.plan.plan_check_agents import check_agent_targets
 from profiler.experiment.plan.plan_check_services import CPU_TIME_METRIC, check_loads, check_page_metric, check_targets
-from profiler.experiment.plan.plan_table import PlanSource, nearest_name
 from profiler.experiment.plan.recording_plan import ProfilePolicy
 from profiler.model.experiment import Design
 from profiler.store.records import check_variant_name
+from profiler.toml.toml_table import TomlSource, nearest_name
 
 _TIMES = ("wall", "user", "system")
 AA_SUFFIX = "-again"
 
 
-def check_experiment(plan: ExperimentPlan, source: PlanSource) -> None:
+def check_experiment(plan: ExperimentPlan, source: TomlSource) -> None:
     """``UsageError`` at the first thing that cannot work."""
     _check_names(plan, source)
     _check_arms(plan, source)
     _check_placeholders(plan, source)
     _check_metrics(plan, source)
     check_loads(plan, source)
-    check_targets(plan, source)
+    if plan.is_over_agents:
+        check_agent_targets(plan, source)
+    else:
+        check_targets(plan, source)
     _check_reach(plan, source)
 
 
-def _check_names(plan: ExperimentPlan, source: PlanSource) -> None:
+def _check_names(plan: ExperimentPlan, source: TomlSource) -> None:
     groups: tuple[tuple[str, Sequence[str]], ...] = (
         ("variant", [variant.name for variant in plan.variants]),
         ("condition", [condition.name for condition in plan.conditions]),
@@ -52,7 +56,7 @@ def _check_names(plan: ExperimentPlan, source: PlanSource) -> None:
                 _check_name(source, table, number, name)
 
 
-def _check_name(source: PlanSource, table: str, number: int, name: str) -> None:
+def _check_name(source: TomlSource, table: str, number: int, name: str) -> None:
     try:
         check_variant_name(name)
     except UsageError as error:
@@ -61,7 +65,7 @@ def _check_name(source: PlanSource, table: str, number: int, name: str) -> None:
         source.fail(f"{table} name {name!r}: @ stands between variant and condition", table, number, "name")
 
 
-def _check_arms(plan: ExperimentPlan, source: PlanSource) -> None:
+def _check_arms(plan: ExperimentPlan, source: TomlSource) -> None:
     names = [variant.name for variant in plan.variants]
     if not names:
         source.fail("no [[variant]]: at least one build is needed", "experiment")
@@ -81,7 +85,7 @@ def _check_arms(plan: ExperimentPlan, source: PlanSource) -> None:
     _check_design(plan, source)
 
 
-def _check_design(plan: ExperimentPlan, source: PlanSource) -> None:
+def _check_design(plan: ExperimentPlan, source: TomlSource) -> None:
     if plan.targets and plan.design is Design.INTERLEAVED:
         source.fail('running targets are watched side by side: design = "parallel" or "crossover"', "experiment", 0, "design")
     if not plan.targets and plan.design is not Design.INTERLEAVED:
@@ -94,7 +98,7 @@ def _check_design(plan: ExperimentPlan, source: PlanSource) -> None:
         source.fail("a load starts the service itself: no command beside it", "experiment", 0, "command")
 
 
-def _check_placeholders(plan: ExperimentPlan, source: PlanSource) -> None:
+def _check_placeholders(plan: ExperimentPlan, source: TomlSource) -> None:
     known = {"binary", *(f"input.{given.name}" for given in plan.inputs)}
     places: list[tuple[str, int, str, Sequence[str], set[str]]] = [
         ("experiment", 0, "command", plan.command, known),
@@ -121,7 +125,7 @@ def _check_placeholders(plan: ExperimentPlan, source: PlanSource) -> None:
     _check_binaries(plan, source)
 
 
-def _check_binaries(plan: ExperimentPlan, source: PlanSource) -> None:
+def _check_binaries(plan: ExperimentPlan, source: TomlSource) -> None:
     words = [*plan.command, *(word for load in plan.loads for word in load.service)]
     has_binary = "binary" in placeholders(words)
     for number, variant in enumerate(plan.variants):
@@ -137,9 +141,9 @@ def _check_binaries(plan: ExperimentPlan, source: PlanSource) -> None:
             source.fail("{build_dir} is empty without a build", "variant", number, "binary")
 
 
-def _check_metrics(plan: ExperimentPlan, source: PlanSource) -> None:
+def _check_metrics(plan: ExperimentPlan, source: TomlSource) -> None:
     loads = [load.name for load in plan.loads]
-    measured = (CPU_TIME_METRIC,) if plan.targets else _TIMES
+    measured = (CPU_TIME_METRIC,) if plan.targets and not plan.has_workloads else _TIMES
     for number, metric in enumerate(plan.metrics):
         if metric.name in (*_TIMES, CPU_TIME_METRIC):
             source.fail(f"{metric.name} is measured anyway: choose another name", "metric", number, "name")
@@ -156,7 +160,7 @@ def _check_metrics(plan: ExperimentPlan, source: PlanSource) -> None:
         source.fail(f"no metric {plan.primary!r}{nearest_name(plan.primary, names)}", "experiment", 0, "primary")
 
 
-def _check_stat_metric(plan: ExperimentPlan, number: int, metric: PlanMetric, source: PlanSource) -> None:
+def _check_stat_metric(plan: ExperimentPlan, number: int, metric: PlanMetric, source: TomlSource) -> None:
     if plan.profile is ProfilePolicy.SAME:
         message = 'perf stat counts in runs without a profile, and profile = "same" has none'
         source.fail(message, "metric", number, "stat")
@@ -164,7 +168,7 @@ def _check_stat_metric(plan: ExperimentPlan, number: int, metric: PlanMetric, so
         source.fail("which event?", "metric", number, "stat")
 
 
-def _check_output_metric(metric: PlanMetric, number: int, source: PlanSource) -> None:
+def _check_output_metric(metric: PlanMetric, number: int, source: TomlSource) -> None:
     if metric.kind not in (MetricKind.REGEX, MetricKind.JSON, MetricKind.COMMAND):
         return
     spec = metric.spec if metric.kind is MetricKind.COMMAND else f"{metric.kind}:{metric.spec}"
@@ -175,7 +179,7 @@ def _check_output_metric(metric: PlanMetric, number: int, source: PlanSource) ->
         source.fail(str(error).removeprefix(f"--metric {option!r}: "), "metric", number, metric.kind)
 
 
-def _check_reach(plan: ExperimentPlan, source: PlanSource) -> None:
+def _check_reach(plan: ExperimentPlan, source: TomlSource) -> None:
     """A plan that can never say more than "too few runs" is refused, with the number that can."""
     if not plan.targets and plan.runs < MIN_REPLICATES:
         message = f"{plan.runs} runs per arm can reach no verdict: at least {MIN_REPLICATES} are needed, 10 are usual"

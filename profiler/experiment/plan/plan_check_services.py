@@ -9,15 +9,15 @@ from profiler.analysis.statistics.t_tests import MIN_REPLICATES
 from profiler.errors import UsageError
 from profiler.experiment.plan.experiment_plan import ExperimentPlan, MetricKind, PlanMetric, PlanTarget
 from profiler.experiment.plan.placeholders import placeholders
-from profiler.experiment.plan.plan_table import PlanSource, nearest_name
 from profiler.experiment.plan.recording_plan import ProfilePolicy
 from profiler.model.experiment import Design
 from profiler.store.records import check_variant_name
+from profiler.toml.toml_table import TomlSource, nearest_name
 
 CPU_TIME_METRIC = "CPU time"
 
 
-def check_loads(plan: ExperimentPlan, source: PlanSource) -> None:
+def check_loads(plan: ExperimentPlan, source: TomlSource) -> None:
     """``UsageError`` at the first load, or metric of one, that cannot work."""
     for number, load in enumerate(plan.loads):
         try:
@@ -37,7 +37,7 @@ def check_loads(plan: ExperimentPlan, source: PlanSource) -> None:
             source.fail(f"{load.requests} is not read from this load's output", "load", number, "requests")
 
 
-def check_page_metric(plan: ExperimentPlan, number: int, metric: PlanMetric, source: PlanSource) -> None:
+def check_page_metric(plan: ExperimentPlan, number: int, metric: PlanMetric, source: TomlSource) -> None:
     """A metric that is read from a Prometheus page."""
     if not (plan.targets or plan.loads):
         message = "prometheus metrics are read from running services: add [[load]] or [[target]]"
@@ -45,7 +45,7 @@ def check_page_metric(plan: ExperimentPlan, number: int, metric: PlanMetric, sou
     loads = [load for load in plan.loads if metric.from_load in ("", load.name)]
     if plan.loads and not any(load.metrics for load in loads):
         source.fail("where is its page? a load needs metrics = ADDRESS", "metric", number, "prometheus")
-    if any(not target.metrics for target in plan.targets):
+    if any(not target.metrics for target in plan.targets if not target.agent):
         nodes = [target.node for target in plan.targets if not target.metrics]
         source.fail(f"target {nodes[0]} has no metrics = ADDRESS to read it from", "metric", number, "prometheus")
     try:
@@ -54,18 +54,14 @@ def check_page_metric(plan: ExperimentPlan, number: int, metric: PlanMetric, sou
         source.fail(str(error), "metric", number, "prometheus")
 
 
-def check_targets(plan: ExperimentPlan, source: PlanSource) -> None:
+def check_targets(plan: ExperimentPlan, source: TomlSource) -> None:
     """``UsageError`` at the first setting or target that cannot work, or cannot reach a verdict."""
     if not plan.targets:
-        for key in _given(("window", plan.window_s != 60.0), ("settle", plan.settle_s), ("swap", plan.swap)):
+        for key in given(("window", plan.window_s != 60.0), ("settle", plan.settle_s), ("swap", plan.swap)):
             source.fail(f"{key} is for running processes: add [[target]] tables", "experiment", 0, key)
         return
     _check_settings(plan, source)
-    names = [variant.name for variant in plan.variants]
-    for number, target in enumerate(plan.targets):
-        if target.variant not in names:
-            message = f"no variant {target.variant!r}{nearest_name(target.variant, names)}"
-            source.fail(message, "target", number, "variant")
+    check_target_variants(plan, source)
     for number, metric in enumerate(plan.metrics):
         if metric.kind is not MetricKind.PROMETHEUS:
             message = "of running processes only prometheus metrics can be read"
@@ -73,11 +69,20 @@ def check_targets(plan: ExperimentPlan, source: PlanSource) -> None:
     if plan.design is Design.CROSSOVER:
         _check_crossover(plan, source)
     else:
-        _check_one_variant_each(plan, source)
-    _check_replicates(plan, source)
+        check_one_variant_each(plan, source)
+    check_replicates(plan, source)
 
 
-def _check_settings(plan: ExperimentPlan, source: PlanSource) -> None:
+def check_target_variants(plan: ExperimentPlan, source: TomlSource) -> None:
+    """Every target is one of the plan's variants."""
+    names = [variant.name for variant in plan.variants]
+    for number, target in enumerate(plan.targets):
+        if target.variant not in names:
+            message = f"no variant {target.variant!r}{nearest_name(target.variant, names)}"
+            source.fail(message, "target", number, "variant")
+
+
+def _check_settings(plan: ExperimentPlan, source: TomlSource) -> None:
     if plan.profile is not ProfilePolicy.NONE:
         source.fail('targets are watched, they have no profile: profile = "none"', "experiment", 0, "profile")
     if plan.loads:
@@ -86,7 +91,7 @@ def _check_settings(plan: ExperimentPlan, source: PlanSource) -> None:
         source.fail("conditions are ways to start a program, and targets run already", "condition")
     if plan.window_s <= 0:
         source.fail("a window takes time", "experiment", 0, "window")
-    pointless = _given(
+    pointless = given(
         ("aa", plan.is_aa),
         ("warmup", plan.warmup),
         ("before", plan.before),
@@ -101,18 +106,15 @@ def _check_settings(plan: ExperimentPlan, source: PlanSource) -> None:
         source.fail(f"{key} means nothing for processes that run already", "experiment", 0, key)
 
 
-def _given(*settings: tuple[str, object]) -> Iterator[str]:
+def given(*settings: tuple[str, object]) -> Iterator[str]:
+    """The names of those settings that a plan has."""
     return (key for key, value in settings if value)
 
 
-def _check_crossover(plan: ExperimentPlan, source: PlanSource) -> None:
+def check_both_variants(plan: ExperimentPlan, source: TomlSource) -> None:
+    """Of a crossover: every node under both of two variants."""
     if len(plan.variants) != 2:
         source.fail(f"a crossover has two variants, here are {len(plan.variants)}", "experiment", 0, "design")
-    if not plan.swap:
-        source.fail('a crossover needs swap = ["command", "{node}", "{variant}"]', "experiment", 0, "design")
-    for name in placeholders(plan.swap):
-        if name not in ("node", "variant"):
-            source.fail(f"{{{name}}} stands for nothing here{nearest_name(name, ['node', 'variant'])}", "experiment", 0, "swap")
     for number, target in enumerate(plan.targets):
         of_node = [other for other in plan.targets if other.node == target.node]
         if len(of_node) != 2:
@@ -121,7 +123,17 @@ def _check_crossover(plan: ExperimentPlan, source: PlanSource) -> None:
             source.fail(f"node {target.node!r} is excluded under one variant only", "target", number, "node")
 
 
-def _check_one_variant_each(plan: ExperimentPlan, source: PlanSource) -> None:
+def _check_crossover(plan: ExperimentPlan, source: TomlSource) -> None:
+    if not plan.swap:
+        source.fail('a crossover needs swap = ["command", "{node}", "{variant}"]', "experiment", 0, "design")
+    for name in placeholders(plan.swap):
+        if name not in ("node", "variant"):
+            source.fail(f"{{{name}}} stands for nothing here{nearest_name(name, ['node', 'variant'])}", "experiment", 0, "swap")
+    check_both_variants(plan, source)
+
+
+def check_one_variant_each(plan: ExperimentPlan, source: TomlSource) -> None:
+    """Of a parallel design: no node under two variants."""
     if plan.swap:
         source.fail('swap is for design = "crossover"', "experiment", 0, "swap")
     seen: dict[str, PlanTarget] = {}
@@ -132,12 +144,15 @@ def _check_one_variant_each(plan: ExperimentPlan, source: PlanSource) -> None:
             source.fail(message, "target", number, "node")
 
 
-def _check_replicates(plan: ExperimentPlan, source: PlanSource) -> None:
+def check_replicates(plan: ExperimentPlan, source: TomlSource) -> None:
+    """Enough processes, or places where a program is run, for a verdict."""
+    what, each = ("hosts", "runs") if plan.has_workloads else ("processes", "windows")
+    replicate = "host" if plan.has_workloads else "process"
     for variant in plan.variants:
         nodes = {target.node for target in plan.targets if target.variant == variant.name and not target.is_excluded}
         if len(nodes) < MIN_REPLICATES:
             message = (
-                f"variant {variant.name} has {len(nodes)} processes; the process is the replicate, so at least "
-                f"{MIN_REPLICATES} are needed for a verdict, however many windows each has"
+                f"variant {variant.name} has {len(nodes)} {what}; the {replicate} is the replicate, so at least "
+                f"{MIN_REPLICATES} are needed for a verdict, however many {each} each has"
             )
             source.fail(message, "target")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -26,16 +25,21 @@ from profiler.experiment.plan.experiment_plan import (
     SourceEdit,
 )
 from profiler.experiment.plan.plan_check import check_experiment
-from profiler.experiment.plan.plan_table import PlanSource, PlanTable, nearest_key
-from profiler.experiment.plan.recording_plan import DEFAULT_EVENT, DEFAULT_FREQUENCY_HZ, DEFAULT_RUNS, ProfilePolicy
-from profiler.experiment.plan.toml_positions import toml_positions
+from profiler.experiment.plan.recording_plan import (
+    DEFAULT_ATTACHED_FREQUENCY_HZ,
+    DEFAULT_EVENT,
+    DEFAULT_FREQUENCY_HZ,
+    DEFAULT_RUNS,
+    ProfilePolicy,
+)
 from profiler.model.experiment import Design, Direction
 from profiler.rules.toml_document import TomlError, toml_document
+from profiler.toml.toml_positions import toml_positions
+from profiler.toml.toml_table import TomlSource, TomlTable, nearest_key
 
 Item = TypeVar("Item")
 _TABLES = ("experiment", "input", "variant", "condition", "metric", "load", "target")
 _MOST_RUNS = 100_000
-_ADDRESS = re.compile(r"https?://[^/\s]+(/\S*)?")
 _SIGNALS = ("TERM", "INT", "HUP", "QUIT", "KILL", "USR1", "USR2")
 
 
@@ -56,7 +60,7 @@ def parse_plan(text: str, path: Path) -> ExperimentPlan:
         document = toml_document(text)
     except TomlError as error:
         raise UsageError(f"{path}:{error.line}: not valid TOML: {error.reason}") from None
-    source = PlanSource(path, toml_positions(text))
+    source = TomlSource(path, toml_positions(text))
     for name in document:
         if name not in _TABLES:
             source.fail(f"unknown table {name!r}{nearest_key(name, _TABLES)}", name)
@@ -65,12 +69,13 @@ def parse_plan(text: str, path: Path) -> ExperimentPlan:
     return plan
 
 
-def _plan(source: PlanSource, document: dict[str, object], text: str) -> ExperimentPlan:
+def _plan(source: TomlSource, document: dict[str, object], text: str) -> ExperimentPlan:
     if not isinstance(document.get("experiment"), dict):
         source.fail("a plan begins with a table [experiment]", "experiment")
-    settings = PlanTable(source, "experiment", 0, document["experiment"])  # type: ignore[arg-type]
+    settings = TomlTable(source, "experiment", 0, document["experiment"])  # type: ignore[arg-type]
     here = source.path.absolute().parent
     variants = _each(source, document, "variant", lambda table: _variant(table, here))
+    targets = _each(source, document, "target", _target)
     plan = ExperimentPlan(
         name=settings.text("name"),
         path=source.path,
@@ -83,20 +88,19 @@ def _plan(source: PlanSource, document: dict[str, object], text: str) -> Experim
         primary=settings.text("primary", ""),
         profile=settings.choice("profile", ProfilePolicy, ProfilePolicy.SEPARATE),
         per=settings.number_of("per", 1.0, least=1e-12),
-        phase=_regex(settings, "phase", ""),
+        phase=settings.regex("phase", ""),
         margin=settings.number_of("margin", 1.0, least=1e-6) / 100,
         drop_caches=settings.flag("drop_caches"),
         cpus=_as_option(settings, "cpus", parse_cpus, ""),
         command=settings.words("command"),
         before=settings.words("before"),
         event=_event(settings),
-        frequency_hz=settings.count("frequency", DEFAULT_FREQUENCY_HZ, 1, 1_000_000),
+        frequency_hz=settings.count("frequency", _default_frequency_hz(targets), 1, 1_000_000),
         call_graph=_as_option(settings, "call_graph", parse_call_graph, "auto"),
         keep_raw=settings.flag("keep_raw"),
         is_aa=settings.flag("aa"),
         timeout_s=settings.seconds("timeout", 0.0),
-        # A window of processes that run on cannot be had again.
-        retries=settings.count("retries", 0 if document.get("target") else _default_retries(settings)),
+        retries=settings.count("retries", _default_retries(settings, targets)),
         window_s=settings.seconds("window", 60.0),
         settle_s=settings.seconds("settle", 0.0),
         swap=settings.words("swap"),
@@ -105,35 +109,41 @@ def _plan(source: PlanSource, document: dict[str, object], text: str) -> Experim
         conditions=_each(source, document, "condition", _condition),
         metrics=_each(source, document, "metric", _metric),
         loads=_each(source, document, "load", _load),
-        targets=_each(source, document, "target", _target),
+        targets=targets,
     )
     settings.finish()
     return plan
 
 
-def _default_retries(settings: PlanTable) -> int:
-    """One for every fifth round, and two more."""
+def _default_frequency_hz(targets: Sequence[PlanTarget]) -> int:
+    return DEFAULT_ATTACHED_FREQUENCY_HZ if any(target.process for target in targets) else DEFAULT_FREQUENCY_HZ
+
+
+def _default_retries(settings: TomlTable, targets: Sequence[PlanTarget]) -> int:
+    """One for every fifth round, and two more; none for processes of this host, whose windows are marked instead."""
+    if targets and not any(target.agent for target in targets):
+        return 0
     return 2 + settings.count("runs", DEFAULT_RUNS, 1, _MOST_RUNS) // 5
 
 
-def _each(source: PlanSource, document: dict[str, object], name: str, read: Callable[[PlanTable], Item]) -> tuple[Item, ...]:
+def _each(source: TomlSource, document: dict[str, object], name: str, read: Callable[[TomlTable], Item]) -> tuple[Item, ...]:
     """Every ``[[name]]`` table."""
     tables = document.get(name, [])
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
         source.fail(f"write [[{name}]] with two brackets: there may be several", name)
     found = []
     for number, values in enumerate(tables):
-        table = PlanTable(source, name, number, values)
+        table = TomlTable(source, name, number, values)
         found.append(read(table))
         table.finish()
     return tuple(found)
 
 
-def _input(table: PlanTable, here: Path) -> PlanInput:
+def _input(table: TomlTable, here: Path) -> PlanInput:
     return PlanInput(table.text("name"), here / table.text("path"), table.text("note", ""))
 
 
-def _variant(table: PlanTable, here: Path) -> PlanVariant:
+def _variant(table: TomlTable, here: Path) -> PlanVariant:
     source = here / table.text("source") if table.has("source") else None
     rebuild = table.table("rebuild")
     return PlanVariant(
@@ -150,7 +160,7 @@ def _variant(table: PlanTable, here: Path) -> PlanVariant:
     )
 
 
-def _rebuild(table: PlanTable, source: Path) -> Rebuild:
+def _rebuild(table: TomlTable, source: Path) -> Rebuild:
     edit = table.table("edit", needed=True)
     assert edit is not None
     replace = edit.text("replace") if edit.has("find") else edit.text("append")
@@ -160,13 +170,13 @@ def _rebuild(table: PlanTable, source: Path) -> Rebuild:
     return made
 
 
-def _condition(table: PlanTable) -> PlanCondition:
+def _condition(table: TomlTable) -> PlanCondition:
     return PlanCondition(
         table.text("name"), table.words("args"), table.pairs("env"), table.flag("control"), table.text("note", "")
     )
 
 
-def _metric(table: PlanTable) -> PlanMetric:
+def _metric(table: TomlTable) -> PlanMetric:
     kinds = [kind for kind in (MetricKind.REGEX, MetricKind.JSON, MetricKind.PROMETHEUS, MetricKind.STAT) if table.has(kind)]
     command = table.words("command")
     if len(kinds) != 1:
@@ -178,7 +188,7 @@ def _metric(table: PlanTable) -> PlanMetric:
     pick = table.text("pick", "mean")
     if pick not in PICKS:
         table.fail(f"{pick!r} is none of {', '.join(PICKS)}", "pick")
-    spec = _regex(table, "regex") if kind is MetricKind.REGEX else table.text(kind)
+    spec = table.regex("regex") if kind is MetricKind.REGEX else table.text(kind)
     return PlanMetric(
         name=table.text("name"),
         kind=MetricKind.COMMAND if command else kind,
@@ -190,13 +200,13 @@ def _metric(table: PlanTable) -> PlanMetric:
     )
 
 
-def _load(table: PlanTable) -> PlanLoad:
+def _load(table: TomlTable) -> PlanLoad:
     ready = table.table("ready", needed=True)
     assert ready is not None
     readiness = Readiness(
         port=ready.count("port", 0, 1, 65535),
-        http=_address(ready, "http"),
-        log=_regex(ready, "log", ""),
+        http=ready.address("http"),
+        log=ready.regex("log", ""),
         timeout_s=ready.seconds("timeout", 60.0),
     )
     if sum((bool(readiness.port), bool(readiness.http), bool(readiness.log))) != 1:
@@ -213,21 +223,23 @@ def _load(table: PlanTable) -> PlanLoad:
         warmup_s=table.seconds("warmup", 0.0),
         window_s=table.seconds("window", 0.0),
         requests=table.text("requests", ""),
-        metrics=_address(table, "metrics"),
+        metrics=table.address("metrics"),
         stop_signal=signal,
         stop_timeout_s=table.seconds("stop_timeout", 30.0),
     )
 
 
-def _target(table: PlanTable) -> PlanTarget:
+def _target(table: TomlTable) -> PlanTarget:
+    if any(table.has(key) for key in ("agent", "process", "workload")):
+        return _agent_target(table)
     target = PlanTarget(
         variant=table.text("variant"),
         node=table.text("node"),
         pid=table.count("pid", 0, 1),
-        comm=_regex(table, "comm", ""),
+        comm=table.regex("comm", ""),
         cgroup=table.text("cgroup", ""),
         unit=table.text("unit", ""),
-        metrics=_address(table, "metrics"),
+        metrics=table.address("metrics"),
         is_excluded=table.flag("exclude"),
     )
     ways = [name for name in ("pid", "comm", "cgroup", "unit") if table.has(name)]
@@ -238,29 +250,33 @@ def _target(table: PlanTable) -> PlanTarget:
     return target
 
 
-def _regex(table: PlanTable, key: str, default: str | None = None) -> str:
-    text = table.text(key, default)
-    try:
-        re.compile(text)
-    except re.error as error:
-        table.fail(f"not a regular expression ({error})", key)
-    return text
+def _agent_target(table: TomlTable) -> PlanTarget:
+    agent = table.text("agent")
+    for key in ("pid", "comm", "cgroup", "unit", "metrics"):
+        if table.has(key):
+            table.fail(f"the agent's own agent.toml says so: name it with process, and leave {key} out", key)
+    kinds = [key for key in ("process", "workload") if table.has(key)]
+    if len(kinds) != 1:
+        table.fail(
+            f"exactly one of process, workload names what the agent is to profile; here are {', '.join(kinds) or 'none'}",
+            kinds[1] if len(kinds) > 1 else "agent",
+        )
+    return PlanTarget(
+        variant=table.text("variant"),
+        node=table.text("node", agent),
+        is_excluded=table.flag("exclude"),
+        agent=agent,
+        process=table.text("process") if kinds == ["process"] else "",
+        workload=table.text("workload") if kinds == ["workload"] else "",
+    )
 
 
-def _address(table: PlanTable, key: str) -> str:
-    """Of a page, "" when there is none."""
-    text = table.text(key, "")
-    if text and not _ADDRESS.fullmatch(text):
-        table.fail(f"{text!r}: expected an address such as http://127.0.0.1:9090/metrics", key)
-    return text
-
-
-def _event(settings: PlanTable) -> str:
+def _event(settings: TomlTable) -> str:
     event = settings.text("event", "auto")
     return DEFAULT_EVENT if event == "auto" else event
 
 
-def _as_option(table: PlanTable, key: str, parse: Callable[[str], Item], default: str) -> Item:
+def _as_option(table: TomlTable, key: str, parse: Callable[[str], Item], default: str) -> Item:
     """What the parser of a command-line option makes of it; its complaints at the line of the key."""
     text = table.text(key, default)
     try:

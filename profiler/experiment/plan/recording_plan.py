@@ -15,6 +15,8 @@ from profiler.store.records import check_variant_name
 BINARY_PLACEHOLDER = "{binary}"
 DEFAULT_RUNS = 10
 DEFAULT_FREQUENCY_HZ = 1999
+# Of processes that go on with their work meanwhile, as `slotscope attach` has it.
+DEFAULT_ATTACHED_FREQUENCY_HZ = 99
 DEFAULT_EVENT = "cpu-clock"
 
 

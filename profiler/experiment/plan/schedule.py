@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from profiler.experiment.plan.recording_plan import ProfilePolicy
 from profiler.model.run import RunMode
 
-_PASSES = {
+# The modes in which every arm runs in a round, one after the other.
+PASSES = {
     ProfilePolicy.SEPARATE: (RunMode.PLAIN, RunMode.PROFILED),
     ProfilePolicy.SAME: (RunMode.PROFILED,),
     ProfilePolicy.NONE: (RunMode.PLAIN,),
@@ -48,7 +49,7 @@ class Schedule:
 def make_schedule(arms: int, rounds: int, warmups: int, profile: ProfilePolicy, seed: int) -> Schedule:
     """The schedule; equal arguments give equal schedules on every machine."""
     generator = random.Random(seed)
-    passes = _PASSES[profile]
+    passes = PASSES[profile]
     planned = []
     for round_number in range(rounds):
         order = [(arm, mode) for mode in passes for arm in generator.sample(range(arms), arms)]

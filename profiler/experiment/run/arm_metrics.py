@@ -8,6 +8,7 @@ from pathlib import Path
 
 from collectors.metrics import MetricSpec, parse_metric, read_metrics
 from collectors.perf_stat import StatMetric
+from collectors.process_output import output_tail, with_last_line
 from collectors.process_tree import TreeCommand, run_tree
 from collectors.prometheus import PageMetric, parse_series
 from profiler.errors import CaptureError
@@ -70,9 +71,8 @@ def command_metrics(metrics: tuple[CommandMetric, ...], directory: Path) -> tupl
         if done.timed_out:
             raise CaptureError(f"metric {metric.spec.name!r}: its command took more than {COMMAND_TIMEOUT_S:.0f} s")
         if done.exit_code:
-            lines = output.read_bytes()[-4096:].decode("utf-8", "replace").strip().splitlines()
-            last = f": {lines[-1][:200]}" if lines else ""
-            raise CaptureError(f"metric {metric.spec.name!r}: its command ended with {done.exit_code}{last}")
+            ended = f"metric {metric.spec.name!r}: its command ended with {done.exit_code}"
+            raise CaptureError(with_last_line(ended, output_tail(output)))
         found += read_metrics((metric.spec,), output)
     return tuple(found)
 

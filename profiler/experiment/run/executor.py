@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from collectors.disturbance import disturbances, host_activity
+from collectors.process_output import output_tail, with_last_line
 from collectors.process_tree import TreeCommand, run_tree
 from profiler.errors import CaptureError
 from profiler.experiment.binaries.program_facts import file_state, program_facts
@@ -109,8 +110,7 @@ def run_before(command: Sequence[str], output: Path) -> str:
         return f"--before: {error}"
     if not done.exit_code:
         return ""
-    lines = output.read_bytes()[-4096:].decode("utf-8", "replace").strip().splitlines()
-    return f"--before command ended with {done.exit_code}{': ' + lines[-1] if lines else ''}"
+    return with_last_line(f"--before command ended with {done.exit_code}", output_tail(output))
 
 
 def drop_caches() -> None:

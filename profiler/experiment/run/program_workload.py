@@ -10,6 +10,7 @@ from collectors.launcher import LaunchRequest, launch, launch_recorded
 from collectors.metrics import read_metrics
 from collectors.perf_record import PerfRecorder, start_recording
 from collectors.perf_stat import StatMetric, start_counting
+from collectors.start_moment import StartMoment
 from profiler.errors import CaptureError
 from profiler.experiment.plan.recording_plan import RecordPlan
 from profiler.experiment.run.arm_metrics import ArmMetrics, command_metrics
@@ -22,15 +23,18 @@ from profiler.model.run import CaptureInfo, RunMode, RunOutcome
 
 @dataclass(frozen=True, slots=True)
 class ProgramWorkload:
-    """``metrics``: of each arm, beside those in its output."""
+    """``metrics``: of each arm, beside those in its output.  ``moment``: when the first run begins, None = at once."""
 
     plan: RecordPlan
     place: Workplace
     metrics: Mapping[str, ArmMetrics] = field(default_factory=lambda: MappingProxyType({}))
+    moment: StartMoment | None = None
 
     def run(self, info: CaptureInfo, arm: PreparedArm) -> Measured:
         plan, place = self.plan, self.place
-        request = LaunchRequest(info.command, place.output, plan.cpus, arm.arm.environment, plan.timeout_s, place.guard)
+        request = LaunchRequest(
+            info.command, place.output, plan.cpus, arm.arm.environment, plan.timeout_s, place.guard, self.moment
+        )
         if info.identity.mode is RunMode.PROFILED:
             return self._profiled(request, info)
         stats = self._metrics_of(arm).stats

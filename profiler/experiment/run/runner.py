@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from collectors.guard import GroupGuard
+from collectors.process_output import with_last_line
 from profiler.errors import CaptureError
 from profiler.experiment.plan.recording_plan import RecordPlan
 from profiler.experiment.plan.schedule import Schedule, ScheduledRun, make_schedule
@@ -240,6 +241,5 @@ def _is_broken(failure: str) -> bool:
 
 
 def _first_failure(run: FinishedRun) -> str:
-    lines = run.outcome.output_tail.strip().splitlines()
-    last = f"; its last line: {lines[-1][:200]}" if lines else ""
-    return f"{run.variant}: the first run failed: {run.outcome.failure}{last}; nothing more was run"
+    failed = f"{run.variant}: the first run failed: {run.outcome.failure}"
+    return f"{with_last_line(failed, run.outcome.output_tail, '; its last line: ')}; nothing more was run"

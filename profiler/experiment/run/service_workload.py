@@ -10,8 +10,9 @@ from pathlib import Path
 from collectors.metrics import read_metrics
 from collectors.perf_record import PerfRecorder, start_recording
 from collectors.perf_stat import PerfCounter, start_counting
-from collectors.process_group import GroupCommand, GroupProcess, ProcessGroups, output_tail
-from collectors.process_times import all_processes, tree
+from collectors.process_group import GroupCommand, GroupProcess, ProcessGroups
+from collectors.process_output import output_tail
+from collectors.process_status import all_processes, tree
 from collectors.prometheus import MetricsPage, fetch_page, page_metrics
 from collectors.service import (
     ServiceFailure,

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from collectors.host import host_facts
+from collectors.process_output import output_tail, with_last_line
 from collectors.process_tree import TreeCommand, run_tree
 from collectors.prometheus import parse_series
 from profiler.errors import CaptureError
@@ -128,10 +129,10 @@ class _Watch:
         with self.store.working_directory() as directory:
             output = directory / "swap"
             done = run_tree(TreeCommand(command, Path.cwd(), output, timeout_s=SWAP_TIMEOUT_S, held=self.held))
-            lines = output.read_bytes()[-4096:].decode("utf-8", "replace").strip().splitlines()
+            printed = output_tail(output)
         if done.timed_out:
             return f"swap took more than {SWAP_TIMEOUT_S / 60:.0f} min"
-        return f"swap ended with {done.exit_code}{f': {lines[-1][:200]}' if lines else ''}" if done.exit_code else ""
+        return with_last_line(f"swap ended with {done.exit_code}", printed) if done.exit_code else ""
 
     def _run_window(self, targets: Sequence[PlanTarget], number: int, unswapped: dict[str, str]) -> None:
         rule = window_rule(self.plan)

@@ -13,8 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from collectors import attach_target, watched_process
-from collectors.attach_target import TargetFinder, cgroup_of, find_target, foreign_root, recorded_path, thread_starts
+from collectors import attach_target, target_finder
+from collectors.attach_target import cgroup_of, find_target, foreign_root, recorded_path
+from collectors.process_status import thread_statuses
+from collectors.target_finder import TargetFinder
 from profiler.errors import CaptureError
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -50,7 +52,8 @@ def wait_for_name(pid: int, name: str) -> None:
 
 def asking(call: str) -> str:
     """A program that prints the line with which a call is refused."""
-    return f"from collectors.attach_target import *\ntry: {call}\nexcept CaptureError as error: print(error)"
+    imports = "from collectors.attach_target import *\nfrom collectors.target_finder import *"
+    return f"{imports}\ntry: {call}\nexcept CaptureError as error: print(error)"
 
 
 def refused(finder: TargetFinder) -> str:
@@ -67,7 +70,7 @@ def test_by_process_id(start: Start, tmp_path: Path) -> None:
     assert (target.pid, target.name, target.cgroup) == (process.pid, "att-one", "")
     assert target.instance == f"att-one-{process.pid}"
     assert [status.pid for status in target.members()] == [process.pid]
-    assert thread_starts(process.pid) == [target.started]
+    assert [thread.started for thread in thread_statuses(process.pid)] == [target.started]
     program = attach_target.readable_program(target)
     assert program is not None
     assert recorded_path(program) == str(tmp_path / "att-one")
@@ -101,7 +104,7 @@ def test_by_name_with_others_excluded(start: Start, tmp_path: Path) -> None:
     message = refused(TargetFinder(comm="att-.*"))
     assert message.startswith("3 processes are named 'att-.*' (")
     assert all(str(process.pid) in message for process in processes)
-    assert "--exclude" in message
+    assert message.endswith("choose one by its ID, or exclude the others")
     found = find_target(TargetFinder(comm="att-many", exclude=(str(processes[0].pid), "many 61$")))
     assert found.pid == processes[2].pid
     assert "named 'att'" in refused(TargetFinder(comm="att"))  # the whole name must match
@@ -164,8 +167,7 @@ def test_process_of_another_user(start: Start, tmp_path: Path) -> None:
 @pytest.fixture
 def cgroup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A tree of cgroups of our own making."""
-    monkeypatch.setattr(watched_process, "CGROUPS", tmp_path / "cgroups")
-    monkeypatch.setattr(attach_target, "CGROUPS", tmp_path / "cgroups")
+    monkeypatch.setattr(target_finder, "CGROUPS", tmp_path / "cgroups")
     directory = tmp_path / "cgroups/node"
     directory.mkdir(parents=True)
     return directory

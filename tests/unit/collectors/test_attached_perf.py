@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import select
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,10 +14,11 @@ from typing import Any
 
 import pytest
 
-from collectors.attach_target import AttachTarget, TargetFinder, find_target
-from collectors.attached_perf import ATTEMPTS, attach
+from collectors.attach_target import AttachTarget, find_target
+from collectors.attached_perf import ATTEMPTS, FAILURES_WITH_CHILDREN, TRIES_FOR_NEWCOMERS, attach
 from collectors.guard import GroupGuard
 from collectors.perf_control import ControlDescriptors, open_channel
+from collectors.target_finder import TargetFinder
 from profiler.errors import CaptureError
 from profiler.model.run import PerfSettings
 
@@ -100,6 +102,46 @@ def test_target_that_ended(tmp_path: Path) -> None:
     process.kill()
     process.wait()
     assert refused(target, tmp_path / "out") == f"process {target.pid} ({target.name}) ended while slotscope attached to it"
+
+
+# A child every 30 ms, for 6 s.
+FERTILE = "for _ in $(seq 200); do sleep 60 & sleep 0.03; done; wait"
+
+
+def test_children_that_start_meanwhile_are_in_the_last_try(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A perf that is slow to attach misses some in any case, but none that was there when it began."""
+    calls = perf_that(tmp_path, monkeypatch, f"sleep 0.3\n{ANSWERS % 2}")
+    process = subprocess.Popen(["sh", "-c", FERTILE], start_new_session=True)
+    try:
+        target = find_target(TargetFinder(pid=process.pid))
+        with GroupGuard() as guard:
+            attach(SETTINGS, target, tmp_path / "out", guard).abort()
+        counts = [line.partition(" -p ")[2].split()[0].count(",") for line in calls.read_text().splitlines()]
+        assert len(counts) == TRIES_FOR_NEWCOMERS
+        # One of them may be what makes the pauses.
+        assert counts[0] + 1 < counts[1] < counts[2] - 1
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def test_children_that_are_left_out_are_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """perf crashes twice, as when a child ends meanwhile; then the child that has just started is left out."""
+    calls = tmp_path / "calls"
+    crash = f"[ $(wc -l < {calls}) -le {FAILURES_WITH_CHILDREN} ] && kill -SEGV $$\n"
+    perf_that(tmp_path, monkeypatch, crash + ANSWERS % 2)
+    process = subprocess.Popen(["sh", "-c", "sleep 1.2; sleep 60 & sleep 0.1; echo; wait"], stdout=-1, start_new_session=True)
+    try:
+        assert process.stdout is not None
+        with process.stdout, GroupGuard() as guard:
+            process.stdout.readline()
+            perf = attach(SETTINGS, find_target(TargetFinder(pid=process.pid)), tmp_path / "out", guard)
+            assert (perf.pids, perf.left_out) == ((process.pid,), 1)
+            end, _ = perf.finish()
+        assert end.messages[-1] == "processes that had only just started, and are not recorded: 1"
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 # Acknowledges so many commands, and ends.

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from collectors.launcher import OUTPUT_TAIL_BYTES, LaunchRequest, launch, launch_recorded, resolve_program
+from collectors.launcher import LaunchRequest, launch, launch_recorded, resolve_program
+from collectors.process_output import OUTPUT_TAIL_BYTES
 from profiler.errors import CaptureError
 
 PYTHON = sys.executable

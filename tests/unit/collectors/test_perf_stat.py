@@ -60,8 +60,9 @@ def test_arguments() -> None:
 def test_running_process_is_counted_from_start_to_stop() -> None:
     """The program touches 4,000 new pages for every line that it is sent: those of the second line count."""
     script = (
-        "import sys, mmap\nkept = []\nfor line in sys.stdin:\n    area = mmap.mmap(-1, 4000 * 4096)\n"
-        "    for place in range(0, len(area), 4096): area[place] = 1\n    kept.append(area); print('done', flush=True)\n"
+        "import sys, mmap\nkept = []\nfor line in sys.stdin:\n    area = mmap.mmap(-1, 4000 * mmap.PAGESIZE)\n"
+        "    for place in range(0, len(area), mmap.PAGESIZE): area[place] = 1\n"
+        "    kept.append(area); print('done', flush=True)\n"
     )
     with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None

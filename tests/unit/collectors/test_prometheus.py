@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.server
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from collectors import prometheus
-from collectors.prometheus import PageMetric, fetch_page, page_metrics, parse_page, parse_series
+from collectors.prometheus import PageMetric, check_series, fetch_page, page_metrics, parse_page, parse_series
 from profiler.errors import CaptureError, UsageError
 from profiler.model.run import Metric
 
@@ -39,6 +40,29 @@ def test_labels_values_and_time_stamps() -> None:
     assert page.counters[0].sums == {frozenset({("path", "/")}): 2.0, odd: 3.5}
     assert page.counters[1].sums == {frozenset(): 17560473.0}
     assert page.process_started_s == 1.5e9
+
+
+@pytest.mark.parametrize(
+    ("series", "message"),
+    [
+        ("request_second", "the page has no request_second with _sum and _count; the nearest is request_seconds"),
+        ("process_start_time_seconds", "the page has no process_start_time_seconds with _sum and _count"),
+        ('request_seconds{paht="/"}', "request_seconds has no label paht; the nearest is path"),
+    ],
+)
+def test_what_the_page_does_not_have(series: str, message: str) -> None:
+    with pytest.raises(UsageError, match="^" + re.escape(f"metric 'm': {message}")):
+        check_series(PAGE, (parse_series("m", series),))
+
+
+def test_what_may_still_come() -> None:
+    """A value of a label, and a summary that is announced."""
+    page = f"{PAGE}# TYPE proof_seconds summary\n"
+    metrics = (REQUESTS, parse_series("p", "proof_seconds"), parse_series("y", 'request_seconds{path="/y"}'))
+    assert check_series(page, metrics) == (
+        "metric 'p': no proof_seconds on the page yet",
+        "metric 'y': no request_seconds{path=\"/y\"} on the page yet",
+    )
 
 
 def between(before: str, after: str, *metrics: PageMetric) -> tuple[Metric, ...]:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from collectors.ingest.frame_builder import KernelNames
-from collectors.recording_file import read_recording, with_build_ids
+from collectors.recording_file import read_recording, read_runs, with_build_ids
 from profiler.errors import FormatError
 from profiler.model.arrays import UInt64Column
 from profiler.model.capture import empty_capture
@@ -96,6 +96,12 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     empty.touch()
     with pytest.raises(FormatError, match="empty file"):
         read_recording(empty, None, OneKernel())
+
+
+def test_a_read_that_fails_names_its_file() -> None:
+    """The kernel refuses to read the memory of a process from its address 0 (proc(5))."""
+    with pytest.raises(FormatError, match=r"/proc/self/mem: cannot be read: Input/output error"):
+        read_runs(Path("/proc/self/mem"), OneKernel())
 
 
 def test_build_ids_that_perf_left_out(tmp_path: Path) -> None:

@@ -15,7 +15,8 @@ import pytest
 
 from collectors.guard import GroupGuard
 from collectors.process_group import GroupCommand, GroupProcess, ProcessGroups
-from collectors.process_times import all_processes, cpu_usage, has_running, tree, used_between
+from collectors.process_status import all_processes, has_running, tree
+from collectors.process_times import cpu_usage, used_between
 from collectors.service import (
     Readiness,
     ServiceFailure,

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from collectors import watched_process
-from collectors.watched_process import ProcessFinder, look_at
+from collectors import target_finder
+from collectors.target_finder import TargetFinder
+from collectors.watched_process import look_at
 from profiler.errors import CaptureError
 
 
@@ -31,18 +32,18 @@ def started(pid: int) -> int:
 def test_all_processes_of_a_cgroup_and_those_below(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sleeping: list[int]
 ) -> None:
-    monkeypatch.setattr(watched_process, "CGROUPS", tmp_path)
+    monkeypatch.setattr(target_finder, "CGROUPS", tmp_path)
     (tmp_path / "node/worker").mkdir(parents=True)
     (tmp_path / "node/cgroup.procs").write_text(f"{sleeping[0]}\n")
     (tmp_path / "node/worker/cgroup.procs").write_text(f"{sleeping[1]}\n999999999\n")
     (tmp_path / "other").mkdir()
     (tmp_path / "other/cgroup.procs").write_text("")
-    found = look_at(ProcessFinder(cgroup="/node"))
+    found = look_at(TargetFinder(cgroup="/node"))
     assert sorted(found.identities) == sorted((pid, started(pid)) for pid in sleeping[:2])
-    assert look_at(ProcessFinder(cgroup="node/worker")).identities == ((sleeping[1], started(sleeping[1])),)
+    assert look_at(TargetFinder(cgroup="node/worker")).identities == ((sleeping[1], started(sleeping[1])),)
     for empty in ("other", "nosuch"):
         with pytest.raises(CaptureError, match=f"there is no process in cgroup {empty}"):
-            look_at(ProcessFinder(cgroup=empty))
+            look_at(TargetFinder(cgroup=empty))
 
 
 def test_main_process_of_a_unit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sleeping: list[int]) -> None:
@@ -52,10 +53,10 @@ def test_main_process_of_a_unit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     )
     systemctl.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    assert look_at(ProcessFinder(unit="node.service")).identities == ((sleeping[2], started(sleeping[2])),)
+    assert look_at(TargetFinder(unit="node.service")).identities == ((sleeping[2], started(sleeping[2])),)
     for unit in ("off.service", "nosuch.service"):
         with pytest.raises(CaptureError, match=f"there is no process of unit {unit}"):
-            look_at(ProcessFinder(unit=unit))
+            look_at(TargetFinder(unit=unit))
     monkeypatch.setenv("PATH", str(tmp_path / "nowhere"))
     with pytest.raises(CaptureError, match="systemctl cannot be run"):
-        look_at(ProcessFinder(unit="node.service"))
+        look_at(TargetFinder(unit="node.service"))

@@ -9,9 +9,9 @@ from dataclasses import replace
 
 import pytest
 
-from collectors.attach_target import TargetFinder
 from collectors.process_times import CpuUsage
 from collectors.prometheus import MetricsPage, PageMetric, parse_page
+from collectors.target_finder import TargetFinder
 from profiler.attach.plan import AttachPlan, check_attach_plan, variant_of, window_length_s
 from profiler.attach.stop_request import StopRequest
 from profiler.attach.window import CpuReading, Edge, WindowTimes, window_outcome
@@ -66,6 +66,8 @@ def test_variants_are_named_after_processes() -> None:
     [
         ([], "one of the arguments --pid --comm --cgroup --unit --container is required"),
         (["--pid", "1", "--comm", "x"], "not allowed with argument"),
+        (["--pid", "1", "--pid", "2"], "argument --pid: given twice, and one only can be meant"),
+        (["--comm", "a", "--comm", "b"], "argument --comm: given twice"),
         (["--pid", "0"], "expected the number of a process"),
         (["--pid", "1", "--exclude", "x"], "--exclude is for --comm"),
         (["--comm", "x", "--exclude", "("], "--exclude '('"),

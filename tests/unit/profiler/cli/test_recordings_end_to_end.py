@@ -81,6 +81,7 @@ def periods_by_perf(perf: str, recording: Path) -> list[int]:
 
 
 @pytest.mark.perf
+@pytest.mark.beside
 def test_report_total_is_the_sum_that_perf_prints(perf: str, recordings: Path, capsys: pytest.CaptureFixture[str]) -> None:
     recording = recordings / "small-1.data"
     assert main(["report", str(recording), "--format", "json"]) == 0
@@ -94,6 +95,7 @@ def test_report_total_is_the_sum_that_perf_prints(perf: str, recordings: Path, c
 
 
 @pytest.mark.perf
+@pytest.mark.beside
 def test_exports_hold_the_same_total(perf: str, recordings: Path, capsys: pytest.CaptureFixture[str]) -> None:
     recording = recordings / "small-1.data"
     total = sum(periods_by_perf(perf, recording))
@@ -110,12 +112,14 @@ def test_exports_hold_the_same_total(perf: str, recordings: Path, capsys: pytest
 
 
 @pytest.mark.perf
+@pytest.mark.beside
 def test_the_source_line_of_a_function_is_in_the_profile(recordings: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", str(recordings / "small-1.data"), "--by", "file", "--format", "csv"]) == 0
     assert re.search(r"prog\.cpp", capsys.readouterr().out)
 
 
 @pytest.mark.perf
+@pytest.mark.beside
 def test_comparison_of_two_selections(recordings: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arms = [f"small={recordings}/small-*.data", f"large={recordings}/large-*.data"]
     assert main(["compare", *arms, "--format", "json"]) == 0
@@ -132,6 +136,7 @@ def test_comparison_of_two_selections(recordings: Path, capsys: pytest.CaptureFi
 
 
 @pytest.mark.perf
+@pytest.mark.beside
 @pytest.mark.parametrize("width", [60, 100])
 def test_tables_fit_the_terminal(
     recordings: Path, width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -149,6 +154,7 @@ def test_tables_fit_the_terminal(
 
 
 @pytest.mark.perf
+@pytest.mark.beside
 def test_a_missing_binary_is_told_and_found_again(recordings: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     program = recordings / "prog"
     notes = subprocess.run(["readelf", "-n", str(program)], capture_output=True, text=True, check=True).stdout
@@ -177,6 +183,7 @@ def test_a_missing_binary_is_told_and_found_again(recordings: Path, tmp_path: Pa
 
 
 @pytest.mark.perf
+@pytest.mark.beside
 def test_explain_names_the_rule(recordings: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", str(recordings / "small-1.data"), "--function", "compress_portable"]) == 0
     lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
@@ -186,6 +193,7 @@ def test_explain_names_the_rule(recordings: Path, capsys: pytest.CaptureFixture[
 
 
 @pytest.mark.perf
+@pytest.mark.beside
 def test_a_program_is_not_a_recording(recordings: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", str(recordings / "prog")]) == 1
     shown = capsys.readouterr()

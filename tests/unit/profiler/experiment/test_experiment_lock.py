@@ -15,7 +15,7 @@ from profiler.experiment.experiment_lock import experiment_lock
 
 
 def test_a_second_run_is_refused_and_names_the_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("profiler.experiment.experiment_lock.PATIENCE_S", 0.1)
+    monkeypatch.setattr("profiler.store.file_lock.PATIENCE_S", 0.1)
     with experiment_lock(tmp_path / "x", "x"):
         words = f"experiment 'x' is being run in this store already, by process {os.getpid()}: wait"
         with pytest.raises(UsageError, match=words), experiment_lock(tmp_path / "x", "x"):

@@ -15,7 +15,7 @@ from profiler.experiment.plan.plan_file import parse_plan
 PAGE = Path(__file__).resolve().parents[4] / "docs" / "experiments.md"
 TEXT = PAGE.read_text()
 PLANS = re.findall(r"^```toml\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
-_READERS = {"text", "flag", "number_of", "count", "seconds", "words", "pairs", "choice", "table", "has"}
+_READERS = {"text", "flag", "number_of", "count", "seconds", "words", "pairs", "choice", "table", "has", "regex", "address"}
 _HELPERS = {"_regex", "_address", "_as_option"}
 
 

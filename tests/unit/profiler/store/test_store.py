@@ -2,22 +2,43 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 import subprocess
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from profiler.errors import FormatError, StoreError, UsageError
-from profiler.model.run import RunMode
-from profiler.store.records import RunKey, SessionStart, SessionState, summarize
+from profiler.errors import FormatError, StoreError, StoreFullError, UsageError
+from profiler.model.run import RunKey, RunMode
+from profiler.store.records import SessionStart, SessionState, summarize
 from profiler.store.scratch import STRAY_AGE_S, process_namespace
 from profiler.store.store import Store, open_store
 from support.sample_captures import plain_capture, run_info, same, two_stack_capture
 
 START = SessionStart("2026-03-01T10:00:00+00:00", "host-a", ("bench", "--slots", "32"), 77, has_rounds=True)
+
+VERSION_1 = """
+    CREATE TABLE sessions (name TEXT NOT NULL PRIMARY KEY, started_at TEXT NOT NULL, hostname TEXT NOT NULL,
+        command TEXT NOT NULL, seed INTEGER NOT NULL, has_rounds INTEGER NOT NULL, state TEXT NOT NULL,
+        finished_at TEXT NOT NULL, finished_rounds INTEGER NOT NULL) STRICT;
+    CREATE TABLE runs (session TEXT NOT NULL REFERENCES sessions (name), number INTEGER NOT NULL, variant TEXT NOT NULL,
+        mode TEXT NOT NULL, round INTEGER NOT NULL, position INTEGER NOT NULL, started_at TEXT NOT NULL,
+        hostname TEXT NOT NULL, command TEXT NOT NULL, program TEXT NOT NULL, build_id TEXT NOT NULL, event TEXT NOT NULL,
+        frequency_hz INTEGER NOT NULL, period INTEGER NOT NULL, call_graph TEXT NOT NULL, wall_ns INTEGER NOT NULL,
+        user_ns INTEGER NOT NULL, system_ns INTEGER NOT NULL, failure TEXT NOT NULL, samples INTEGER NOT NULL,
+        lost_samples INTEGER NOT NULL, blob TEXT NOT NULL UNIQUE, size_bytes INTEGER NOT NULL,
+        PRIMARY KEY (session, number)) STRICT;
+    CREATE INDEX runs_by_variant ON runs (variant, session);
+    PRAGMA application_id = 0x534C4F54;
+    PRAGMA user_version = 1;
+    INSERT INTO sessions VALUES ('s', '2026-03-01T10:00:00+00:00', 'h', '["x"]', 1, 0, 'finished', '', 0);
+    INSERT INTO runs VALUES ('s', 3, 'a', 'plain', 0, 0, '', 'h', '["x"]', '', '', '', 0, 0, 'none', 1, 2, 3, '', 0, 0,
+        's/0003-a-plain.capture', 7);
+"""
 
 
 @pytest.fixture
@@ -216,11 +237,110 @@ def test_database_of_another_program_is_left_alone(tmp_path: Path) -> None:
 
 def test_catalog_of_a_newer_version(store: Store) -> None:
     connection = sqlite3.connect(store.directory / "catalog.sqlite")
-    connection.execute("PRAGMA user_version = 2")
+    connection.execute("PRAGMA user_version = 3")
     connection.close()
     for operation in (lambda: open_store(store.directory, create=False), store.sessions, store.runs):
-        with pytest.raises(StoreError, match=r"catalog version 2, but this slotscope knows up to 1"):
+        with pytest.raises(StoreError, match=r"catalog version 3, but this slotscope knows up to 2"):
             operation()
+
+
+def test_catalog_of_version_1_is_brought_up_to_date(tmp_path: Path) -> None:
+    """The tables as they were written before runs had an origin."""
+    with sqlite3.connect(tmp_path / "catalog.sqlite") as connection:
+        connection.executescript(VERSION_1)
+    connection.close()
+    (old,) = open_store(tmp_path, create=False).runs()
+    assert (old.key, old.summary.variant, old.blob, old.origin) == (RunKey("s", 3), "a", "s/0003-a-plain.capture", "")
+    store = open_store(tmp_path, create=False)
+    added = store.add(plain_capture(run_info("s", "a", 1)), origin="0" * 64)
+    assert added == store.add(plain_capture(run_info("s", "a", 2)), origin="0" * 64) == RunKey("s", 4)
+    with sqlite3.connect(tmp_path / "catalog.sqlite") as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (2,)
+    connection.close()
+
+
+def test_catalog_of_version_1_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with sqlite3.connect(tmp_path / "catalog.sqlite") as connection:
+        connection.executescript(VERSION_1)
+    connection.close()
+    connect = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", lambda address, **options: connect(address.replace("=rw", "=ro"), **options))
+    with pytest.raises(StoreError, match="of an older version is brought up to date when it is opened where it can be"):
+        open_store(tmp_path, create=False)
+
+
+def test_the_same_upload_is_one_run(store: Store) -> None:
+    session = store.begin_session(START)
+    first, other = (two_stack_capture(run_info(session, "a", number)) for number in range(2))
+    key = store.add(first, origin="a" * 64)
+    assert store.add(other, origin="b" * 64) == RunKey(session, 1)
+    assert store.add(first, origin="a" * 64) == key == RunKey(session, 0)
+    assert [run.origin for run in store.runs()] == ["a" * 64, "b" * 64]
+    assert len(list((store.directory / "captures" / session).iterdir())) == 2
+    assert [store.add(first), store.add(first)] == [RunKey(session, 2), RunKey(session, 3)]
+
+
+def test_the_same_upload_by_two_who_do_not_see_each_other(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both found no run of it, both have written the capture: the catalog decides."""
+    session = store.begin_session(START)
+    capture = two_stack_capture(run_info(session, "a"))
+    monkeypatch.setattr(type(store.catalog), "run_of", lambda *_: None)
+    with store.working_directory() as working:
+        (working / "raw").write_bytes(b"PERFILE2")
+        assert store.add(capture, origin="a" * 64) == store.add(capture, working / "raw", origin="a" * 64)
+    assert [path.name for path in (store.directory / "captures" / session).iterdir()] == ["0000-a-profiled.capture"]
+
+
+def test_what_a_crash_leaves_is_found_when_it_is_old(store: Store) -> None:
+    session = store.begin_session(START)
+    store.add(two_stack_capture(run_info(session, "a")))
+    store.put_document(session, "experiment.json", b"{}")
+    captures = store.directory / "captures"
+    strays = [f"{session}/0007-a-plain.capture", f"{session}/0007-a-plain.perf.data", "20250101-000000-dead/experiment.json"]
+    for key in strays:
+        (captures / key).parent.mkdir(exist_ok=True)
+        (captures / key).write_bytes(b"x")
+    for path in captures.glob("*/*"):
+        os.utime(path, (1000, 1000))
+    assert store.strays(999) == ()
+    assert sorted(store.strays(1001)) == sorted(strays)
+    store.remove_strays(store.strays(1001))
+    assert sorted(path.name for path in captures.glob("*/*")) == ["0000-a-profiled.capture", "experiment.json"]
+    assert len(store.runs()) == 1
+
+
+def test_a_session_being_recorded_is_not_removed_with_the_ended_ones(store: Store) -> None:
+    session = store.begin_session(START)
+    store.add(plain_capture(run_info(session, "a")))
+    assert not store.remove_ended_session(session)
+    assert not store.remove_ended_session("20250101-000000-dead")
+    assert len(store.runs()) == 1
+    store.finish_session(session)
+    assert store.remove_ended_session(session)
+    assert (store.sessions(), store.runs(), list((store.directory / "captures").iterdir())) == ((), (), [])
+
+
+def test_full_disk_is_an_error_of_its_own(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = store.begin_session(START)
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(StoreFullError, match="No space left"):
+            store.add(plain_capture(run_info(session, "a")))
+    connect = sqlite3.connect
+
+    def small(*arguments: Any, **options: Any) -> sqlite3.Connection:
+        connection = connect(*arguments, **options)
+        (pages,) = connection.execute("PRAGMA page_count").fetchone()
+        connection.execute(f"PRAGMA max_page_count = {pages}")
+        return connection
+
+    monkeypatch.setattr(sqlite3, "connect", small)
+    with pytest.raises(StoreFullError, match="database or disk is full"):
+        store.add(plain_capture(run_info(session, "a"), failure="x" * 100_000))
 
 
 def test_damage_in_the_middle_of_a_catalog_is_one_line(store: Store) -> None:

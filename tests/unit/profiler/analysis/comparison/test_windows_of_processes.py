@@ -98,3 +98,57 @@ def test_processes_of_two_sessions_are_not_said_to_come_one_after_the_other() ->
     (warning,) = [found for found in compare_arms(first, [second], CompareOptions()).warnings if found.code == "recorded-apart"]
     assert "one after the other" not in warning.message
     assert "targets" in warning.advice
+
+
+def _on_nodes(variant: str, nodes: dict[str, list[int]], is_whole_run: bool) -> ArmCosts:
+    """Of each node its windows or runs: ``values`` in ms of hashing, as much again of other work, and that as wall time."""
+    instances = [node for node, values in nodes.items() for _ in values]
+    values = [value for each in nodes.values() for value in each]
+    made = tuple(
+        replace(
+            info,
+            host=replace(info.host, hostname=f"host of {info.identity.instance}"),
+            identity=replace(info.identity, is_whole_run=is_whole_run),
+            outcome=replace(info.outcome, wall_ns=2 * value * MS if is_whole_run else 60 * SECOND),
+        )
+        for info, value in zip(windows(variant, instances), values, strict=True)
+    )
+    rows = {"hashing": [value * MS for value in values], "other": [value * MS for value in values]}
+    return arm(variant, rows, infos=made)
+
+
+BASE = {"n1": [100, 104], "n2": [110, 114], "n3": [120, 124]}
+FAT = {"n4": [70, 74], "n5": [81, 85], "n6": [92, 96]}
+
+
+@pytest.mark.parametrize("is_whole_run", [False, True])
+def test_category_tables_of_nodes_side_by_side(is_whole_run: bool) -> None:
+    """Six nodes with two profiled windows or runs each: three replicates per arm, with the means of their two."""
+    base, fat = (_on_nodes(name, nodes, is_whole_run) for name, nodes in (("base", BASE), ("fat", FAT)))
+    comparison = compare_arms(base, [fat], CompareOptions())
+    (candidate,) = comparison.candidates
+    assert candidate.instances == (("n1", "n2", "n3"), ("n4", "n5", "n6"))
+    row = next(row for row in candidate.rows if row.name == "hashing")
+    assert row.baseline.values == (102 * MS, 112 * MS, 122 * MS)
+    assert row.candidate.values == (72 * MS, 83 * MS, 94 * MS)
+    test = stats.ttest_ind([72, 83, 94], [102, 112, 122], equal_var=False)
+    assert (row.p, row.sigma, row.no_overlap) == (pytest.approx(test.pvalue), pytest.approx(abs(test.statistic)), True)
+    assert sum(row.delta for row in candidate.rows) == candidate.total.delta == pytest.approx(2 * (83 - 112) * MS)
+    names = [metric.row.name for metric in candidate.metrics]
+    if is_whole_run:
+        wall = next(metric for metric in candidate.metrics if metric.row.name == "wall")
+        assert wall.row.baseline.values == (204 * MS, 224 * MS, 244 * MS), "how long runs take is the program's own"
+    else:
+        assert "wall" not in names, "whoever watches decides how long a window lasts"
+    assert "recorded-apart" not in [warning.code for warning in comparison.warnings], "they ran side by side"
+
+
+def test_runs_of_nodes_that_were_swapped() -> None:
+    """Each node is its own pair: differences of 30, 31 and 32 ms of hashing."""
+    base = _on_nodes("base", {"n1": [100, 104], "n2": [110, 114], "n3": [120, 124]}, is_whole_run=True)
+    fat = _on_nodes("fat", {"n1": [70, 74], "n2": [79, 83], "n3": [88, 92]}, is_whole_run=True)
+    (candidate,) = compare_arms(base, [fat], CompareOptions()).candidates
+    row = next(row for row in candidate.rows if row.name == "hashing")
+    assert row.delta == -31 * MS
+    assert row.p == pytest.approx(stats.ttest_1samp([-30, -31, -32], 0).pvalue)
+    assert candidate.test == "crossover t"

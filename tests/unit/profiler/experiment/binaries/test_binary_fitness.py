@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -92,6 +93,37 @@ def test_stripped_files_and_their_debug_files(tmp_path: Path) -> None:
 
 def test_without_a_build_id(tmp_path: Path) -> None:
     assert fitness(compile_program(tmp_path, "work.c", C, ["-Wl,--build-id=none"])).build_id == ""
+
+
+def of_another_machine(program: Path) -> None:
+    """e_machine (elf.h) is at byte 18: AArch64 is 183."""
+    data = bytearray(program.read_bytes())
+    data[18:20] = (183).to_bytes(2, "little")
+    program.write_bytes(data)
+
+
+def test_what_was_built_for_another_machine(tmp_path: Path) -> None:
+    program = compile_program(tmp_path, "work.c", C, ["-g"])
+    assert fitness(program).machines == ()
+    of_another_machine(program)
+    found = fitness(program)
+    assert (found.machines[0], found.objects, found.debug_detail) == ("AArch64", (), "full")
+
+
+def test_debug_information_that_cannot_be_read(tmp_path: Path) -> None:
+    program = compile_program(tmp_path, "work.c", C, ["-g"])
+    place = re.search(r"\.debug_abbrev +PROGBITS +\w+ (\w+) (\w+)", tool_output("readelf", "-SW", str(program)))
+    assert place is not None
+    start, size = int(place[1], 16), int(place[2], 16)
+    data = bytearray(program.read_bytes())
+    data[start : start + size] = b"\xff" * size
+    program.write_bytes(data)
+    assert fitness(program).debug_detail == "damaged"
+
+
+def test_what_is_no_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    assert fitness(tmp_path / "pipe").problem == f"{tmp_path}/pipe: not a file that can be looked at more than once"
 
 
 def test_what_is_no_elf_file(tmp_path: Path) -> None:

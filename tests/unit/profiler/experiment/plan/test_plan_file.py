@@ -11,8 +11,8 @@ from profiler.errors import UsageError
 from profiler.experiment.plan.experiment_plan import ExperimentPlan, MetricKind, SourceEdit
 from profiler.experiment.plan.plan_file import parse_plan, read_plan
 from profiler.experiment.plan.recording_plan import ProfilePolicy
-from profiler.experiment.plan.toml_positions import toml_positions
 from profiler.model.experiment import Design, Direction
+from profiler.toml.toml_positions import toml_positions
 
 PLAN = """\
 [experiment]

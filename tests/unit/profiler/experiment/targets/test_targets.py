@@ -13,7 +13,8 @@ import pytest
 
 from collectors.process_times import CpuUsage
 from collectors.prometheus import parse_page, parse_series
-from collectors.watched_process import ProcessFinder, ProcessMoment, look_at
+from collectors.target_finder import TargetFinder
+from collectors.watched_process import ProcessMoment, look_at
 from profiler.errors import CaptureError
 from profiler.experiment.plan.experiment_plan import PlanTarget
 from profiler.experiment.plan.plan_file import parse_plan
@@ -91,17 +92,17 @@ def test_processes_are_found_by_id_and_by_name(tmp_path: Path) -> None:
             if Path(f"/proc/{process.pid}/comm").read_text() == "watched-one\n":
                 break
             time.sleep(0.01)
-        by_name = look_at(ProcessFinder(comm="watched-.*"))
-        assert by_name.identities == look_at(ProcessFinder(pid=process.pid)).identities
+        by_name = look_at(TargetFinder(comm="watched-.*"))
+        assert by_name.identities == look_at(TargetFinder(pid=process.pid)).identities
         assert by_name.identities[0][0] == process.pid
         with subprocess.Popen([named, "60"]) as second:
             time.sleep(0.3)
             with pytest.raises(CaptureError, match="2 processes are named 'watched-one'"):
-                look_at(ProcessFinder(comm="watched-one"))
+                look_at(TargetFinder(comm="watched-one"))
             second.kill()
         process.kill()
         other.kill()
     with pytest.raises(CaptureError, match="there is no process named 'watched-one'"):
-        look_at(ProcessFinder(comm="watched-one"))
+        look_at(TargetFinder(comm="watched-one"))
     with pytest.raises(CaptureError, match=f"there is no process {process.pid}"):
-        look_at(ProcessFinder(pid=process.pid))
+        look_at(TargetFinder(pid=process.pid))

@@ -1,0 +1,1 @@
+"""Who may do what: tokens, their scopes, and the check of every request."""

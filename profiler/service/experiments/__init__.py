@@ -1,0 +1,1 @@
+"""Experiments over agents: their schedule, the rounds that carry it out, and what is told of them."""

@@ -1,0 +1,47 @@
+"""Carries experiments on while the aggregator runs."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from profiler.errors import StoreError
+from profiler.service.aggregator import Aggregator
+from profiler.service.experiments.capture_shelf import StoreShelf
+from profiler.service.experiments.coordinator import Coordinator
+from profiler.service.experiments.settings import RoundSettings
+
+_LOG = logging.getLogger("slotscope.serve")
+TICK_S = 0.5
+_LATE_EVERY = 120
+
+
+class RoundLoop:
+    """Looks twice a second at the experiments that are open, and once a minute at those that have ended."""
+
+    def __init__(self, aggregator: Aggregator, settings: RoundSettings) -> None:
+        self._coordinator = Coordinator(
+            experiments=aggregator.experiments,
+            jobs=aggregator.jobs,
+            agents=aggregator.agents,
+            shelf=StoreShelf(aggregator.store, aggregator.ingest.records.refusal_of),
+            clock_ns=aggregator.clock_ns,
+            settings=settings,
+            started_ns=aggregator.clock_ns(),
+        )
+
+    async def run(self) -> None:
+        """Until cancelled.  A store that cannot be used for a while is tried again."""
+        number = 0
+        while True:
+            try:
+                await asyncio.to_thread(self._look, number % _LATE_EVERY == 0)
+            except StoreError as error:
+                _LOG.error("experiments wait: %s", error)
+            number += 1
+            await asyncio.sleep(TICK_S)
+
+    def _look(self, is_thorough: bool) -> None:
+        self._coordinator.tick()
+        if is_thorough:
+            self._coordinator.leave_out_late()

@@ -1,0 +1,73 @@
+"""An experiment is submitted: its plan is checked against what the agents offer, and its session begins."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from profiler.errors import UsageError
+from profiler.experiment.binaries.builds import BuiltVariant
+from profiler.experiment.experiment_session import DOCUMENT, encode_record, experiment_record
+from profiler.experiment.plan.experiment_plan import ExperimentPlan, PlanTarget
+from profiler.experiment.plan.plan_file import parse_plan
+from profiler.model.experiment import VariantFacts
+from profiler.protocol.hello import AgentHello
+from profiler.service.agent_registry import AgentRegistry
+from profiler.service.experiments.course import Course
+from profiler.service.experiments.experiment_board import ExperimentBoard, SubmittedExperiment
+from profiler.service.experiments.turns import TurnPlan
+from profiler.service.order_check import refusal_of
+from profiler.store.records import SessionStart
+from profiler.store.store import Store
+from profiler.toml.toml_positions import toml_positions
+from profiler.toml.toml_table import nearest_name
+
+
+def checked_plan(text: str, name: str, agents: AgentRegistry) -> ExperimentPlan:
+    """The plan in ``text``, of a file called ``name``.  ``UsageError``, with name and line, for one that cannot be carried out
+    by the agents that are known."""
+    plan = parse_plan(text, Path(name))
+    if not plan.is_over_agents:
+        raise UsageError(f"{name}: its targets are not on agents: run it where they are, without --server")
+    known = {agent.name: agent.hello for agent in agents.agents()}
+    positions, turns = toml_positions(text), TurnPlan(plan)
+    for number, target in enumerate(plan.targets):
+        refusal, key = _refusal(turns, target, known)
+        if refusal:
+            raise UsageError(f"{name}:{positions.line_of('target', number, key)}: {refusal}")
+    return plan
+
+
+def _refusal(turns: TurnPlan, target: PlanTarget, known: dict[str, AgentHello]) -> tuple[str, str]:
+    """(why the agent would not do what the target asks, the key that says so); ("", "") = it would."""
+    hello = known.get(target.agent)
+    if hello is None:
+        return f"no agent {target.agent!r} has said hello{nearest_name(target.agent, sorted(known))}", "agent"
+    kind, turn = ("workload" if target.workload else "process"), turns.turns[0]
+    refusal = refusal_of(turns.measure_order(turn, target, "", "", 0), hello)
+    if not refusal and turns.needs_swaps:
+        refusal = refusal_of(turns.swap_order(turn, target, "", ""), hello)
+    offered = next((offer for offer in hello.targets if offer.name == target.process), None)
+    if not refusal and offered is not None and turns.plan.metrics and not offered.has_metrics:
+        refusal = f"its agent.toml names no page of metrics for {target.process!r}"
+    return (f"agent {target.agent}: {refusal}" if refusal else ""), kind
+
+
+def submit(plan: ExperimentPlan, store: Store, experiments: ExperimentBoard, now_ns: int) -> SubmittedExperiment:
+    """Begins the session of a checked plan; the coordinator does the rest.  ``StoreError``."""
+    started_at = datetime.fromtimestamp(now_ns // 1_000_000_000, UTC).isoformat(timespec="seconds")
+    session = store.begin_session(SessionStart(started_at, "", (), plan.seed, has_rounds=True))
+    plan = replace(plan, path=Path(plan.path.name))
+    store.put_document(session, DOCUMENT, encode_record(experiment_record(plan, _variants(plan))))
+    course = Course(since_ns=now_ns, retries_left=plan.retries)
+    submitted = SubmittedExperiment(session, plan.name, plan.path.name, plan.text, now_ns, course)
+    experiments.add(submitted)
+    return submitted
+
+
+def _variants(plan: ExperimentPlan) -> tuple[BuiltVariant, ...]:
+    """Agents have the builds; what is known of them here is what the plan says."""
+    return tuple(
+        BuiltVariant(variant, "", "", VariantFacts(variant.name, variant.note, variant.revision)) for variant in plan.variants
+    )

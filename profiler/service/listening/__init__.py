@@ -1,0 +1,1 @@
+"""The process that listens: connections with deadlines, TLS, log lines, and an end in order."""

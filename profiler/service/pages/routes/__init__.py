@@ -1,0 +1,1 @@
+"""The pages' addresses: what is read for each, and which template shows it."""

@@ -1,0 +1,1 @@
+"""What pages show, worked out of what the aggregator knows: pure functions from values to values."""

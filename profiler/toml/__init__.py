@@ -1,0 +1,1 @@
+"""Settings that people write in TOML: read with their types, and every mistake with its line."""

@@ -1,0 +1,134 @@
+"""One aggregator and its agents, each on a network namespace of its own, with TLS between them."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+import statistics
+import subprocess
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from profiler.experiment.plan.plan_check_services import CPU_TIME_METRIC
+from profiler.model.capture import Capture
+from profiler.model.run import RunMode
+from profiler.store.store import open_store
+from support import duty_program
+from support.host_fleet import Fleet, host_fleet
+from support.network_hosts import why_not
+
+pytestmark = [pytest.mark.perf, pytest.mark.usefixtures("perf")]
+
+WINDOW_S = 2.0
+HASH_MS = {"base": 3.0, "fast": 2.0}
+TREE_MS = 1.5
+SKEW_NS = 50_000_000
+
+
+@pytest.fixture(autouse=True)
+def _needs_namespaces() -> None:
+    if why_not():
+        pytest.skip(why_not())
+    if shutil.which("gcc") is None:
+        pytest.skip("gcc is not installed")
+
+
+@dataclass(slots=True)
+class Nodes:
+    """The processes that are profiled; one per host, named NODE-VARIANT."""
+
+    directory: Path
+    running: list[subprocess.Popen[bytes]]
+
+    def start(self, node: str, variant: str) -> int:
+        program = self.directory / f"{node}-{variant}"
+        if not program.exists():
+            program.symlink_to(self.directory / "duty")
+        self.running.append(subprocess.Popen([program, str(HASH_MS[variant]), str(TREE_MS)]))
+        return self.running[-1].pid
+
+
+@pytest.fixture
+def nodes(tmp_path: Path) -> Iterator[Nodes]:
+    duty_program.build(tmp_path)
+    made = Nodes(tmp_path, [])
+    yield made
+    for process in made.running:
+        process.kill()
+        process.wait()
+
+
+def target(node: str) -> str:
+    return f'[[target]]\nname = "node"\ncomm = "^{node}-(base|fast)$"\n'
+
+
+def parallel_plan(path: Path, arms: dict[str, str], runs: int) -> Path:
+    text = f'[experiment]\nname = "devnet"\ndesign = "parallel"\nruns = {runs}\nwindow = "{WINDOW_S:g} s"\nfrequency = 997\n'
+    text += 'call_graph = "fp"\n[[variant]]\nname = "base"\n[[variant]]\nname = "fast"\n'
+    for node, variant in arms.items():
+        text += f'[[target]]\nvariant = "{variant}"\nagent = "{node}"\nprocess = "node"\n'
+    path.write_text(text)
+    return path
+
+
+def counting_captures(fleet: Fleet) -> dict[tuple[int, RunMode], list[Capture]]:
+    """By round; in each every node is looked at without perf, and then under it."""
+    store = open_store(fleet.store, create=False)
+    found: dict[tuple[int, RunMode], list[Capture]] = defaultdict(list)
+    for run in store.runs():
+        if not run.summary.failure:
+            capture = store.load(run)
+            found[capture.info.identity.round, capture.info.identity.mode].append(capture)
+    return found
+
+
+def check_cpu_times(captures: list[Capture]) -> None:
+    """The program's own clock says what it uses: 50 ms at either edge, and what waking up costs beside."""
+    for capture in captures:
+        variant = capture.info.identity.variant
+        asked_ns = duty_program.cpu_ns(HASH_MS[variant], TREE_MS, WINDOW_S)
+        one_period_ns = (HASH_MS[variant] + TREE_MS) * 1e6
+        outcome = capture.info.outcome
+        told_ns = [metric.value for metric in outcome.metrics if metric.name == CPU_TIME_METRIC]
+        used_ns = told_ns[0] if told_ns else outcome.user_ns + outcome.system_ns
+        assert used_ns == pytest.approx(asked_ns, abs=0.06 * asked_ns + one_period_ns + 10e6), capture.info.identity
+
+
+def test_three_hosts_against_three_with_clocks_that_are_seconds_apart(nodes: Nodes, tmp_path: Path) -> None:
+    arms = {f"{variant[0]}{number}": variant for variant in ("base", "fast") for number in (1, 2, 3)}
+    with host_fleet(tmp_path, {node: target(node) for node in arms}) as fleet:
+        fleet.serve()
+        for number, (node, variant) in enumerate(arms.items()):
+            nodes.start(node, variant)
+            fleet.agents[node].shift.write_text(str((number - 1) * 7_300_000_000))
+            fleet.agents[node].start()
+        fleet.wait_for_hosts(list(arms))
+        done = fleet.ask("experiment", "run", str(parallel_plan(tmp_path / "plan.toml", arms, 2)), seconds=240)
+        assert done.returncode == 0, done.stdout + done.stderr
+        rounds = counting_captures(fleet)
+        both = itertools.product((0, 1), (RunMode.PLAIN, RunMode.PROFILED))
+        assert {key: len(captures) for key, captures in rounds.items()} == dict.fromkeys(both, 6)
+        for (_, mode), captures in rounds.items():
+            check_cpu_times(captures)
+            assert {capture.info.identity.instance for capture in captures} == set(arms)
+            assert {capture.info.host.hostname for capture in captures} == set(arms)
+            if mode is RunMode.PROFILED:
+                # One kernel's clock stamps every sample; a node uses CPU time in every 50 ms.
+                begun = [int(capture.samples.time_ns.min()) for capture in captures]
+                assert max(begun) - min(begun) < SKEW_NS + duty_program.PERIOD_MS * 1_000_000
+        comparison = fleet.json_of("compare", "base", "fast", "--by", "function")
+        (candidate,) = comparison["candidates"]  # type: ignore[misc]
+        values = {row["name"]: row["values"] for row in candidate["rows"]}
+        found = statistics.mean(values["hash_part"]["candidate"]) / statistics.mean(values["hash_part"]["baseline"])
+        assert found == pytest.approx(HASH_MS["fast"] / HASH_MS["base"], rel=0.2)
+        assert len(values["hash_part"]["baseline"]) == len(values["hash_part"]["candidate"]) == 3
+        secrets = [(tmp_path / "operator").read_text().strip()] + [
+            (agent.directory / "token").read_text().strip() for agent in fleet.agents.values()
+        ]
+        logs = (tmp_path / "server.log").read_text() + "".join(agent.log for agent in fleet.agents.values())
+        assert "Traceback" not in logs
+        assert not [secret for secret in secrets if secret in logs]
