@@ -2,33 +2,20 @@
 
 from __future__ import annotations
 
-import select
-import time
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from collectors.agent.agent_config import ConfiguredTarget
 from collectors.agent.job_events import JobEvents
 from collectors.agent.job_values import JobTask
 from collectors.agent.ordered_metrics import ordered_metrics
 from collectors.agent.spool import session_command
-from collectors.attach_target import find_target
-from collectors.host import host_facts
-from collectors.prometheus import PageMetric, parse_series
 from profiler.attach.defaults import FREQUENCY_HZ
 from profiler.attach.plan import AttachPlan
-from profiler.attach.schedule import check_not_passed
 from profiler.attach.session import attach_session
 from profiler.attach.stop_request import StopRequest
 from profiler.experiment.plan.call_graph_request import parse_call_graph
-from profiler.experiment.plan.experiment_plan import PlanTarget
 from profiler.experiment.plan.recording_plan import DEFAULT_EVENT
-from profiler.experiment.targets.target_window import WindowRule, look_at_target, window_outcome
 from profiler.model.attach_summary import AttachSummary, KeptWindow
-from profiler.model.capture import empty_capture
-from profiler.model.run import CaptureInfo, RunIdentity, RunMode
-from profiler.protocol.job import JobOrder
-from profiler.store.records import SessionStart, SessionState
 from profiler.store.store import Store
 from reports.quantities import counted
 

@@ -86,7 +86,11 @@ def test_nothing_grows_over_many_windows_and_restarts(tmp_path: Path) -> None:
     targets = [attached_program.start(program, tmp_path / "out-0")]
     with log.open("wb") as errors:
         attach = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors, env={**os.environ, "PYTHONPATH": str(ROOT)}
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=errors,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
         )
     try:
         wait_for_line(log, "; windows of ")
@@ -117,8 +121,8 @@ def tell(uses: Sequence[Use], directory: Path) -> None:
     most = [max(getattr(use, name) for use in uses) for name in ("peak_kb", "open_files", "processes", "scratch_bytes")]
     stored = sum(_size(path) for path in (directory / "store/captures").rglob("*"))
     print(
-        f"\n{WINDOWS} windows, {STARTS} starts of the program: at most {most[0] / 1024:.0f} MiB of memory, {most[1]} open files, "
-        f"{most[2]} processes, {most[3] / 1024:.0f} KiB in tmp; memory grew by {growth_kb(uses):.2f} KiB a window "
+        f"\n{WINDOWS} windows, {STARTS} starts of the program: at most {most[0] / 1024:.0f} MiB of memory, {most[1]} open "
+        f"files, {most[2]} processes, {most[3] / 1024:.0f} KiB in tmp; memory grew by {growth_kb(uses):.2f} KiB a window "
         f"({uses[len(uses) // 4].resident_kb / 1024:.0f} -> {uses[-1].resident_kb / 1024:.0f} MiB); "
         f"captures take {stored / WINDOWS / 1024:.1f} KiB a window"
     )

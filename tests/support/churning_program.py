@@ -1,4 +1,4 @@
-"""A program to attach to whose threads and children come and go: about 40 threads and 8 children a second, until it is killed."""
+"""A program to attach to whose threads and children come and go: about 40 and 8 a second, until it is killed."""
 
 from __future__ import annotations
 
