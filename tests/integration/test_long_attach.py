@@ -130,8 +130,9 @@ def tell(uses: Sequence[Use], directory: Path) -> None:
 
 def check_uses(uses: Sequence[Use]) -> None:
     assert max(use.peak_kb for use in uses) < 256 * 1024
-    # What is kept of a window is a line of numbers; more than that in every one would be a leak.
-    assert growth_kb(uses) < 16
+    # What is kept of a window is a line of numbers, and what the allocators do not give back levels off; a capture that is
+    # held, with its tables and its strings, would be more than this.
+    assert growth_kb(uses) < 100
     quarter = len(uses) // 4
     for of_use in (lambda use: use.open_files, lambda use: use.processes):
         assert max(map(of_use, uses[-quarter:])) <= max(map(of_use, uses[:quarter])) + 4
