@@ -23,6 +23,7 @@ SESSIONS = 8
 NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
 MAY_RECORD = ("--inh-caps=+perfmon,+sys_ptrace", "--ambient-caps=+perfmon,+sys_ptrace")
 LITTLE_MEMORY = ("prlimit", "--memlock=65536:65536")
+TOO_LITTLE = "slotscope: error: perf may not lock enough memory: `sudo sysctl kernel.perf_event_mlock_kb=2048`, or run as root"
 ENVIRONMENT = {**os.environ, "PYTHONPATH": MODULES, "PYTHONDONTWRITEBYTECODE": "1"}
 
 
@@ -71,7 +72,5 @@ def test_eight_sessions_with_64_kib_of_locked_memory_record_or_say_what_to_do(py
             assert len(open_store(open_directory / f"store-{number}", create=False).runs()) == 2
         else:
             assert code == 1
-            assert told == [
-                "slotscope: error: perf may not lock enough memory: `sudo sysctl kernel.perf_event_mlock_kb=2048`, or run as root"
-            ], errors
+            assert told == [TOO_LITTLE], errors
         assert "Traceback" not in errors
