@@ -31,6 +31,7 @@ from collectors.process_times import cpu_usage
 from profiler.protocol.job import JobKind, JobOrder, JobState
 from profiler.service.access.token_registry import Scope, Token, digest_of, new_secret
 from profiler.service.aggregator import Aggregator, open_aggregator
+from profiler.store.records import SessionStart
 
 _SOURCE = Path(__file__).with_name("steady.c")
 _NAME = "slsc-steady"
@@ -86,6 +87,7 @@ class _AgentAtWork:
     """One aggregator and one agent that wait for orders all the time."""
 
     aggregator: Aggregator
+    session: str
     pid: int
     log: Path
 
@@ -94,7 +96,7 @@ class _AgentAtWork:
         def watch(_: int) -> Iterator[int]:
             now_ns = time.time_ns()
             order = JobOrder(
-                f"bench-{now_ns}-aaaaaaaa", JobKind.ATTACH, "steady", "bench", "bench", "steady", 0,
+                f"bench-{now_ns}-aaaaaaaa", JobKind.ATTACH, "steady", "bench", self.session, "steady", 0,
                 windows=30, window_s=_WINDOW_S, frequency_hz=frequency, call_graph="fp",
             )  # fmt: skip
             self.aggregator.jobs.add("bench", order, now_ns)
@@ -139,7 +141,8 @@ def agent_at_work(folder: Path) -> Iterator[_AgentAtWork]:
         agent = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, env=environment(folder))
         stack.callback(_end, agent)
         _wait_until(lambda: bool(aggregator.agents.agents()), log)
-        yield _AgentAtWork(aggregator, agent.pid, log)
+        session = aggregator.store.begin_session(SessionStart("2026-01-01T00:00:00+00:00", "", (), 0, has_rounds=True))
+        yield _AgentAtWork(aggregator, session, agent.pid, log)
 
 
 def _end(process: subprocess.Popen[bytes] | subprocess.Popen[str]) -> None:
