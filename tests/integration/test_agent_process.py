@@ -127,7 +127,7 @@ def test_what_its_file_names_is_done_and_the_rest_refused(
         assert capture.info.outcome.user_ns + capture.info.outcome.system_ns > 0.2e9
     report = fake.last("run")
     assert report is not None
-    assert report.state is JobState.DONE
+    assert report.state is JobState.DONE, report.detail
     assert 0 <= report.begun_at_ns - start_at < 50_000_000
     assert fake.states("run").index("ready") < fake.states("run").index("running")
     assert fake.wait_until_final("swap").detail == "node is y: now y"
@@ -165,10 +165,33 @@ def test_it_profiles_a_running_program_and_a_workload_from_one_moment_on(
         for job in ("attach", "run"):
             report = fake.last(job)
             assert report is not None
-            assert report.state is JobState.DONE
+            assert report.state is JobState.DONE, report.detail
             assert abs(report.begun_at_ns - start_at) < 50_000_000
     finally:
         burner.kill()
+
+
+@pytest.mark.perf
+@pytest.mark.usefixtures("perf")
+def test_a_window_in_which_the_process_ended_is_no_window_of_a_round(
+    fake: FakeAggregator, started: list[AgentProcess], tmp_path: Path
+) -> None:
+    """Half a window holds half of the CPU time of a whole one, and would be held against whole ones of other hosts."""
+    if shutil.which("gcc") is None:
+        pytest.skip("gcc is not installed")
+    burner: Burner = attached_program.start(attached_program.build(tmp_path), tmp_path / "burner.txt", "forever")
+    try:
+        start(started, tmp_path, fake.url, target(burner.pid))
+        fake.orders = [JobOrder("attach", JobKind.ATTACH, "node", "x", "s", "i1", 0, window_s=4.0, frequency_hz=99)]
+        fake.wait_for(lambda: "running" in fake.states("attach"), what="the window to begin")
+        time.sleep(1.5)
+    finally:
+        burner.kill()
+    (window,) = wait_for_captures(fake, "attach")
+    assert window.info.outcome.wall_ns < 3.5 * SECOND_NS
+    report = fake.wait_until_final("attach")
+    assert report.state is JobState.FAILED
+    assert "ended; 1 window; 1 were ordered, 0 are whole and count" in report.detail
 
 
 def _random_kills(fake: FakeAggregator, it: AgentProcess, kills: int, seed: int) -> set[str]:
@@ -336,7 +359,7 @@ def test_a_wrong_wall_clock_and_steps_of_it_do_not_move_the_beginning(
     fake.wait_for(lambda: "ready" in fake.states("run"))
     shift.write_text(str((5 + step_s) * SECOND_NS))
     report = fake.wait_until_final("run")
-    assert report.state is JobState.DONE
+    assert report.state is JobState.DONE, report.detail
     assert 0 <= report.begun_at_ns - start_at < 50_000_000
 
 
