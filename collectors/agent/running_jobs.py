@@ -57,8 +57,14 @@ class RunningJobs:
         reason = refusal(order, self.config, clock.server_of(now_ns))
         if reason:
             self._final(order.id, JobReport(JobState.REFUSED, self._detail(reason)))
-        elif len(self._jobs) < MOST_JOBS:
+        elif len(self._jobs) < MOST_JOBS and not self._must_wait(order):
             self._begin(order, clock)
+
+    def _must_wait(self, order: JobOrder) -> bool:
+        """For another job of its target, when either makes it another variant: the server offers it again."""
+        orders = [job.task.order for job in self._jobs.values()]
+        of_target = [other for other in orders if other.kind is not JobKind.RUN and other.name == order.name]
+        return order.kind is not JobKind.RUN and any(JobKind.SWAP in (order.kind, other.kind) for other in of_target)
 
     def _begin(self, order: JobOrder, clock: ServerClock) -> None:
         accepted = JobReport(JobState.ACCEPTED)

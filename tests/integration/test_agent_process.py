@@ -9,6 +9,8 @@ import shutil
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
@@ -229,6 +231,34 @@ def test_kill_9_at_any_time_loses_no_capture_and_doubles_none(
         assert len(uploaded) == len(report.captures)
         positions = [capture.info.identity.position for capture in uploaded]
         assert sorted(positions) == list(range(len(positions)))
+
+
+def test_a_target_is_swapped_by_one_job_at_a_time_and_not_watched_meanwhile(
+    fake: FakeAggregator, started: list[AgentProcess], tmp_path: Path
+) -> None:
+    """Two at once leave it as either of their variants, and a window beside one holds both."""
+    told = tmp_path / "told"
+    command = f"import sys, time; f = open('{told}', 'a', 1); print('to', sys.argv[1], file=f); time.sleep(1.5); print('is', sys.argv[1], file=f)"
+    body = f"""
+[[target]]
+name = "node"
+pid = {os.getpid()}
+variants = ["x", "y"]
+swap = ["{sys.executable}", "-c", "{command}", "{{variant}}"]
+"""
+    fake.orders = [
+        JobOrder("first", JobKind.SWAP, "node", "x", "s", "i1", 0),
+        replace(WATCH, id="watch"),
+        JobOrder("second", JobKind.SWAP, "node", "y", "s", "i1", 0),
+    ]
+    start(started, tmp_path, fake.url, body)
+    for job in ("first", "watch", "second"):
+        report = fake.wait_until_final(job)
+        assert report.state is JobState.DONE, report.detail
+    assert told.read_text().split("\n")[:-1] == ["to x", "is x", "to y", "is y"]
+    (window,) = wait_for_captures(fake, "watch")
+    began_s = datetime.fromisoformat(window.info.started_at).timestamp()
+    assert began_s + 0.5 < told.stat().st_mtime - 1.5, "watched between the two"
 
 
 def test_a_server_that_goes_and_comes_back_is_found_again(started: list[AgentProcess], tmp_path: Path) -> None:

@@ -110,7 +110,11 @@ class Coordinator:
                 self._order(experiment, stepper.turns, task, sight.now_ns)
             if missing:
                 sight = self._sight(course, stepper.turns)
-        return stepper.step(course, sight)
+        following = stepper.step(course, sight)
+        if course.stage is Stage.SWAPPING and following.stage is not Stage.SWAPPING:
+            # Those that took too long: an agent that comes back would carry one out in the middle of another period.
+            self._cancel(course.tasks, sight)
+        return following
 
     def _stepper(self, experiment: SubmittedExperiment) -> Stepper:
         turns = self._turns.get(experiment.session)

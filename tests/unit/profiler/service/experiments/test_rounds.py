@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -144,6 +145,18 @@ def test_node_that_was_not_swapped_stays_out_of_that_half() -> None:
         (0, "not swapped: failed: broke"),
         (1, "not swapped: failed: broke"),
     ]
+
+
+def test_a_swap_that_was_given_up_is_cancelled_before_anything_else_is_asked_of_the_node() -> None:
+    """Its agent may come back in the other half, and would then make the node the variant of the half before."""
+    text = agent_plan(dict.fromkeys(("n1", "n2", "n3", "n4"), ""), design="crossover", runs=2)
+    experiment = carried_out(text, deeds(n4_0=Deed.LOST_BEFORE, n4_1=Deed.LOST_BEFORE, n4_2=Deed.LOST_BEFORE))
+    assert experiment.course.state is CourseState.FINISHED
+    of_node = [job for job in experiment.hosts.jobs.stored.values() if job.order.instance == "n4"]
+    assert len(of_node) > 1
+    assert all(job.report.state.is_final for job in of_node)
+    for earlier, later in pairwise(of_node):
+        assert earlier.reported_ns <= later.ordered_ns, "two jobs of one node are open at a time"
 
 
 def test_cancelled_while_it_measures() -> None:
