@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from collectors.agent.agent_config import AgentConfig
 from collectors.agent.agent_log import AgentLog
@@ -19,6 +20,7 @@ from profiler.protocol.job import JobKind, JobOrder, JobReport, JobState
 MOST_JOBS = 16
 LONGEST_DETAIL = 500
 _STATES = {JobEventKind.READY: JobState.READY, JobEventKind.BEGUN: JobState.RUNNING, JobEventKind.PROGRESS: JobState.RUNNING}
+Item = TypeVar("Item")
 Tell = Callable[[str, JobReport], None]
 
 
@@ -88,8 +90,13 @@ class RunningJobs:
         self.tell(order.id, accepted)
 
     def cancel(self, job: str) -> None:
+        """Ends it.  Of one that is over, or that this agent does not know, the server is told so, else it would ask again and
+        again.  ``StoreError``."""
         running = self._jobs.get(job)
-        if running is not None and not running.is_cancelled:
+        if running is None and is_job_id(job):
+            known = self.spool.tables.jobs(job)
+            self.tell(job, known[0].report if known else JobReport(JobState.CANCELLED, "its agent does not know it"))
+        elif running is not None and not running.is_cancelled:
             running.is_cancelled = True
             running.end("cancelled")
 
@@ -158,12 +165,12 @@ class RunningJobs:
         return printable(self.log.without_secret(text))[:LONGEST_DETAIL]
 
 
-def try_in_turn(orders: tuple[JobOrder, ...], take: Callable[[JobOrder], None]) -> str:
-    """Every order once; what kept one from being taken, "" = nothing."""
+def try_in_turn(items: Iterable[Item], do: Callable[[Item], None]) -> str:
+    """Every item once; what kept one from being done, "" = nothing."""
     problem = ""
-    for order in orders:
+    for item in items:
         try:
-            take(order)
+            do(item)
         except StoreError as error:
             problem = str(error)
     return problem

@@ -261,6 +261,21 @@ swap = ["{sys.executable}", "-c", "{command}", "{{variant}}"]
     assert began_s + 0.5 < told.stat().st_mtime - 1.5, "watched between the two"
 
 
+def test_a_job_that_the_agent_does_not_know_any_more_is_told_to_be_over(
+    fake: FakeAggregator, started: list[AgentProcess], tmp_path: Path
+) -> None:
+    """Its spool was lost, or the server's database is an older one: else the server would tell it to end the job for ever."""
+    fake.orders = [WATCH]
+    it = start(started, tmp_path, fake.url, target(os.getpid()))
+    done = fake.wait_until_final("watch")
+    fake.reports.clear()
+    fake.cancelled = ["unheard-of", "watch", "../etc"]
+    assert fake.wait_until_final("unheard-of").state is JobState.CANCELLED
+    assert fake.wait_until_final("watch") == done, "what became of it is told again"
+    assert it.end() == 0
+    assert set(fake.reports) == {"unheard-of", "watch"}
+
+
 def test_a_server_that_goes_and_comes_back_is_found_again(started: list[AgentProcess], tmp_path: Path) -> None:
     fake = FakeAggregator()
     with serving(fake):
