@@ -149,7 +149,12 @@ class Coordinator:
         silent_ns = now_ns - max(agent.heard_ns, self.started_ns)
         if silent_ns > seconds_ns(self.settings.silent_s):
             return f"its agent is silent for {silent_ns / 1e9:.0f} s"
-        return f"its agent takes no jobs: {agent.hello.spool.problem}" if agent.hello.spool.problem else ""
+        if agent.hello.spool.problem:
+            return f"its agent takes no jobs: {agent.hello.spool.problem}"
+        error_ns, most_ns = agent.hello.clock.error_ns if agent.hello.clock else 0, seconds_ns(self.settings.clock_error_s)
+        if error_ns > most_ns:
+            return f"its agent's clock may be wrong by {error_ns / 1e6:.0f} ms, at most {most_ns / 1e6:.0f} ms are allowed"
+        return ""
 
     def _order(self, experiment: SubmittedExperiment, turns: TurnPlan, task: NodeTask, now_ns: int) -> None:
         course, session = experiment.course, experiment.session

@@ -7,11 +7,12 @@ from itertools import pairwise
 
 import pytest
 
+from profiler.protocol.clock import ClockOffset
 from profiler.protocol.job import JobKind
 from profiler.service.experiments.course import CourseState
 from profiler.service.experiments.experiment_progress import experiment_progress
 from profiler.store.records import SessionState
-from support.simulated_agents import SECOND, Deed
+from support.simulated_agents import SECOND, Deed, hello
 from support.simulated_rounds import SESSION, SimulatedExperiment, agent_plan, carry_out, simulated
 
 SIX = {"b1": "base", "b2": "base", "b3": "base", "f1": "fat", "f2": "fat", "f3": "fat"}
@@ -118,6 +119,24 @@ def test_host_that_is_silent_is_waited_for() -> None:
     coordinator.tick()
     assert len(hosts.jobs.stored) == 6
     assert experiment.course.retries_left == 2
+
+
+def test_host_whose_clock_nobody_knows_is_not_believed_to_have_begun_in_time() -> None:
+    """An exchange that took 10 s leaves 5 s of doubt: its window may have been another one than that of the other hosts."""
+    experiment = simulated(agent_plan(SIX), lambda node, number: Deed.DONE)
+    hosts, coordinator = experiment.hosts, experiment.coordinator()
+    hosts.add("b2", replace(hello(host="b2"), clock=ClockOffset(0, 5 * SECOND)))
+    coordinator.tick()
+    assert not hosts.jobs.stored
+    hosts.pass_time(310)
+    for _ in range(40):
+        coordinator.tick()
+        hosts.pass_time(5)
+    assert experiment.counted()
+    assert "b2" not in {node for node, _, _, _ in experiment.counted()}
+    assert {reason for node, _, reason in failures(experiment) if node == "b2"} == {
+        "its agent's clock may be wrong by 5000 ms, at most 500 ms are allowed"
+    }
 
 
 def test_crossover_swaps_every_node_before_each_half() -> None:
