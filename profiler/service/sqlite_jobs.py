@@ -87,9 +87,7 @@ class SqliteJobBoard:
         with self._file.reading() as connection:
             return _job(connection, job)
 
-    def jobs(
-        self, session: str = "", agent: str = "", only_open: bool = False, newest: int = 0
-    ) -> tuple[StoredJob, ...]:
+    def jobs(self, session: str = "", agent: str = "", only_open: bool = False, newest: int = 0) -> tuple[StoredJob, ...]:
         statement, values = JobQuery(session, agent, only_open, newest).statement()
         with self._file.reading() as connection:
             return tuple(_stored(row) for row in reversed(connection.execute(statement, values).fetchall()))
