@@ -102,9 +102,11 @@ class JobPoll:
 
     def _fresh_clock(self, is_needed_now: bool) -> ServerClock:
         """On one connection of its own, which is kept for all exchanges."""
-        if self.clock is not None and not is_needed_now and self.clock.offset.error_ns <= ROUGH_CLOCK_NS:
-            if (time.monotonic_ns() - self.clock.monotonic_ns) / 1e9 < CLOCK_AGE_S:
-                return self.clock
+        known = self.clock
+        if known is not None and not is_needed_now and known.offset.error_ns <= ROUGH_CLOCK_NS:
+            age_s = (time.monotonic_ns() - known.monotonic_ns) / 1e9
+            if age_s < CLOCK_AGE_S:
+                return known
         alone = ServerConnection(ServerAddress(self.config.server, self.config.token, self.config.ca), connections=1)
         try:
             self.clock = measure_clock(alone.server_time_ns)

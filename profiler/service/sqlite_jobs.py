@@ -35,7 +35,11 @@ class JobQuery:
 
     def statement(self) -> tuple[str, tuple[str | int, ...]]:
         """SQL, the newest job first, and its values.  Only what is asked for stands in it, so that SQLite uses the indexes."""
-        wanted = [("session", self.session), ("agent", self.agent), ("is_open", int(self.only_open))]
+        wanted: list[tuple[str, str | int]] = [
+            ("session", self.session),
+            ("agent", self.agent),
+            ("is_open", int(self.only_open)),
+        ]
         given = [(column, value) for column, value in wanted if value]
         where = f"WHERE {' AND '.join(f'{column} = ?' for column, _ in given)}" if given else ""
         query = f"SELECT {_COLUMNS} FROM jobs {where} ORDER BY number DESC LIMIT ?"

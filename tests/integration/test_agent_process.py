@@ -238,7 +238,10 @@ def test_a_target_is_swapped_by_one_job_at_a_time_and_not_watched_meanwhile(
 ) -> None:
     """Two at once leave it as either of their variants, and a window beside one holds both."""
     told = tmp_path / "told"
-    command = f"import sys, time; f = open('{told}', 'a', 1); print('to', sys.argv[1], file=f); time.sleep(1.5); print('is', sys.argv[1], file=f)"
+    command = (
+        f"import sys, time; f = open('{told}', 'a', 1); print('to', sys.argv[1], file=f); time.sleep(1.5); "
+        "print('is', sys.argv[1], file=f)"
+    )
     body = f"""
 [[target]]
 name = "node"

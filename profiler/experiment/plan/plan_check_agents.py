@@ -109,10 +109,8 @@ def _check_processes(plan: ExperimentPlan, source: TomlSource) -> None:
     for number, target in enumerate(plan.targets):
         known = nodes.setdefault((target.agent, target.process), target.node)
         if target.process and known != target.node:
-            message = (
-                f"nodes {known!r} and {target.node!r} are one process, {target.process} of agent {target.agent}: it would count "
-                "twice"
-            )
+            place = f"{target.process} of agent {target.agent}"
+            message = f"nodes {known!r} and {target.node!r} are one process, {place}: it would count twice"
             source.fail(message, "target", number, "node")
 
 
