@@ -14,7 +14,8 @@ from importlib.metadata import version
 from fastapi import FastAPI
 
 from profiler.service.access.authentication import Authentication
-from profiler.service.agent_watch import AgentWatch
+from profiler.service.agents.agent_watch import AgentWatch
+from profiler.service.agents.known_hosts import SILENT_HELLOS
 from profiler.service.aggregator import Aggregator
 from profiler.service.api.agent_routes import agent_routes
 from profiler.service.api.body_limit import BodyLimit
@@ -31,7 +32,6 @@ from profiler.service.experiments.round_loop import RoundLoop
 from profiler.service.experiments.routes import experiment_routes
 from profiler.service.ingest.retention_loop import RetentionLoop
 from profiler.service.ingest.routes import upload_routes
-from profiler.service.known_hosts import SILENT_HELLOS
 from profiler.service.pages.pages_app import PagesMount, pages_app
 
 

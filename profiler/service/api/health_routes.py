@@ -9,13 +9,13 @@ from fastapi import APIRouter, Request
 from starlette.responses import PlainTextResponse, Response
 
 from profiler.service.access.authorization import OpenReader, check_reader
+from profiler.service.agents.known_hosts import known_hosts
 from profiler.service.aggregator import Aggregator
 from profiler.service.api.answers import Health
 from profiler.service.api.json_bodies import answer
 from profiler.service.api.prometheus_text import MEDIA_TYPE, Metric, MetricKind, MetricSample, render
 from profiler.service.api.request_counts import RequestCounts
 from profiler.service.api.settings import ServiceSettings
-from profiler.service.known_hosts import known_hosts
 from profiler.service.store_check import check_writable
 
 

@@ -12,7 +12,7 @@ from profiler.errors import StoreError, UsageError
 from profiler.experiment.plan.experiment_plan import PlanTarget
 from profiler.experiment.plan.plan_file import parse_plan
 from profiler.model.run import HostFacts, RunIdentity
-from profiler.service.agent_registry import AgentRegistry, KnownAgent
+from profiler.service.agents.agent_registry import AgentRegistry, KnownAgent
 from profiler.service.experiments.capture_shelf import CaptureShelf, MissedWindow
 from profiler.service.experiments.course import Course, CourseState, NodeTask, Stage
 from profiler.service.experiments.experiment_board import ExperimentBoard, SubmittedExperiment
@@ -21,7 +21,7 @@ from profiler.service.experiments.next_step import Stepper
 from profiler.service.experiments.node_outcome import Sight, seconds_ns
 from profiler.service.experiments.settings import RoundSettings
 from profiler.service.experiments.turns import TurnPlan
-from profiler.service.job_board import JobBoard
+from profiler.service.jobs.job_board import JobBoard
 from profiler.store.records import SessionState
 
 LOG = logging.getLogger("slotscope.serve")
