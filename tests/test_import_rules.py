@@ -14,6 +14,7 @@ PACKAGES = ("profiler", "collectors", "symbolize", "reports")
 LAYERS = {
     "profiler": 0,  # the package initialiser
     "profiler.errors": 0,
+    "profiler.forked_task": 0,
     "profiler.model": 0,
     "profiler.rules": 1,
     "profiler.rules.check": 1,
@@ -67,7 +68,6 @@ LAYERS = {
     "symbolize.kallsyms": 1,
     "symbolize.symbol_tools": 2,
     "symbolize.cache": 2,
-    "symbolize.forked_task": 2,
     "symbolize.shared_growth": 2,
     "symbolize.unwind_cache": 2,
     "symbolize.kernel_cache": 2,

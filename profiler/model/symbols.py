@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import TYPE_CHECKING
 
 from profiler.model.arrays import Int32Column, UInt8Column
 from profiler.model.capture import Capture
+
+if TYPE_CHECKING:
+    from profiler.model.function_table import FunctionTable
 
 
 class NameSource(IntEnum):
@@ -71,7 +75,7 @@ class DsoSymbols:
     reason why names are missing ("no such file", "build ID ... recorded, ... found", "stripped: no symbol table").
     """
 
-    functions: tuple[Function, ...]
+    functions: FunctionTable
     files: tuple[str, ...]
     chains: InlineChains
     has_debug_info: UInt8Column
@@ -96,7 +100,7 @@ class SymbolizedCapture:
     ``has_debug_info`` is per frame."""
 
     capture: Capture
-    functions: tuple[Function, ...]
+    functions: FunctionTable
     files: tuple[str, ...]
     chains: InlineChains
     has_debug_info: UInt8Column

@@ -78,8 +78,7 @@ def run_quality(run: AttributedRun) -> RunQuality:
     capture, stacks = run.symbolized.capture, run.stacks
     sample_weight = capture.samples.weight[run.admitted]
     state = np.minimum(capture.samples.state[run.admitted], len(StackState) - 1)
-    sources = np.array([function.name_source for function in run.symbolized.functions], np.uint8)
-    source = sources[stacks.function()]
+    source = run.symbolized.functions.sources()[stacks.function()]
     is_kernel = stacks.mode == CpuMode.KERNEL
     in_own = _in_own_executable(run)
     self_row = run.attribution.self_row

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from symbolize.forked_task import ForkedTask, can_fork
+from profiler.forked_task import ForkedTask, can_fork
 
 
 def killed() -> bytes:
