@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 import stat
 import urllib.parse
@@ -16,6 +15,7 @@ from profiler.errors import UsageError
 from profiler.experiment.plan.placeholders import placeholders
 from profiler.experiment.plan.recording_plan import BINARY_PLACEHOLDER
 from profiler.protocol.hello import AgentLimits
+from profiler.protocol.loopback import is_loopback
 from profiler.store.records import check_variant_name
 from profiler.toml.toml_document import TomlError, toml_document
 from profiler.toml.toml_positions import toml_positions
@@ -83,20 +83,13 @@ def _server(settings: TomlTable) -> str:
         settings.fail(f"{address!r} is no address", "server")
     if parts.scheme not in ("http", "https") or not host or parts.path or parts.query or parts.fragment or "@" in parts.netloc:
         settings.fail(f"{address!r}: expected an address such as https://aggregator:8640", "server")
-    if parts.scheme == "http" and not settings.flag("insecure") and not _is_loopback(host):
+    if parts.scheme == "http" and not settings.flag("insecure") and not is_loopback(host):
         settings.fail(
             f"{address}: http would show the token and all captures to the network: use https, or write insecure = true",
             "server",
         )
     settings.flag("insecure")
     return address
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _token(settings: TomlTable, here: Path) -> str:

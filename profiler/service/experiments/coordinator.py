@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -22,9 +21,9 @@ from profiler.service.experiments.node_outcome import Sight, seconds_ns
 from profiler.service.experiments.settings import RoundSettings
 from profiler.service.experiments.turns import TurnPlan
 from profiler.service.jobs.job_board import JobBoard
+from profiler.service.service_log import LOG
 from profiler.store.records import SessionState
 
-LOG = logging.getLogger("slotscope.serve")
 LATE = "arrived after its round was over"
 _CANCELLED = "the experiment was cancelled"
 _GIVEN_UP = "its round was over"

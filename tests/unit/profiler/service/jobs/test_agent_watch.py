@@ -6,8 +6,8 @@ from pathlib import Path
 
 from profiler.protocol.job import JobReport, JobState
 from profiler.service.agents.agent_registry import KnownAgent
-from profiler.service.agents.agent_watch import AgentWatch, silent_agents
 from profiler.service.aggregator import Aggregator
+from profiler.service.jobs.agent_watch import AgentWatch, silent_agents
 from profiler.service.jobs.single_jobs import order_single_job
 from profiler.store.records import SessionState
 from support.aggregators import START_NS, SettableClock, aggregator_in, attach_order, hello

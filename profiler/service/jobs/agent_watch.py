@@ -7,7 +7,6 @@ own clock was set.
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import Callable, Iterable
 
@@ -16,8 +15,8 @@ from profiler.service.agents.agent_registry import KnownAgent
 from profiler.service.agents.known_hosts import SILENT_HELLOS, patience_ns_of
 from profiler.service.aggregator import Aggregator
 from profiler.service.jobs.single_jobs import end_single_job
+from profiler.service.service_log import LOG
 
-_LOG = logging.getLogger("slotscope.serve")
 _CLOCK_WAS_SET_NS = 2_000_000_000
 
 
@@ -38,7 +37,7 @@ class AgentWatch:
             try:
                 await asyncio.to_thread(self.look)
             except StoreError as error:
-                _LOG.error("%s", error)
+                LOG.error("%s", error)
 
     def look(self) -> tuple[str, ...]:
         """Marks the jobs of silent agents; their IDs.  ``StoreError``."""
@@ -63,7 +62,7 @@ class AgentWatch:
         detail = f"{agent} has not been heard for {SILENT_HELLOS} x {self._interval_s:g} s"
         lost = self._aggregator.jobs.lose(agent, detail, now_ns)
         for identifier in lost:
-            _LOG.warning("job %s is lost: %s", identifier, detail)
+            LOG.warning("job %s is lost: %s", identifier, detail)
             job = self._aggregator.jobs.job(identifier)
             if job is not None:
                 end_single_job(self._aggregator, job)
