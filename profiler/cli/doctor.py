@@ -36,7 +36,7 @@ def run(arguments: argparse.Namespace, context: CliContext) -> int:
 
 def _checks(arguments: argparse.Namespace, context: CliContext) -> list[FitnessCheck]:
     from collectors.host_fitness import host_fitness, process_fitness
-    from collectors.launcher import resolve_program
+    from collectors.processes.launcher import resolve_program
     from profiler.analysis.quality.binary_checks import binary_checks, process_checks
     from profiler.analysis.quality.host_checks import host_checks
     from profiler.cli.load_arms import symbol_tools
