@@ -58,6 +58,16 @@ class Coordinator:
             else:
                 self._told.pop(experiment.session, None)
 
+    def clock_was_set(self, step_ns: int) -> None:
+        """What was to happen after some time happens after that time all the same, and what agents said by the old clock tells
+        nothing of their silence.  A round that is under way keeps its common instant, which agents hold by clocks of their own,
+        and may have to be made again.  ``StoreError``."""
+        self.started_ns = self.clock_ns()
+        for experiment in self.experiments.experiments(only_open=True):
+            course = experiment.course
+            moved = replace(course, since_ns=course.since_ns + step_ns, until_ns=course.until_ns and course.until_ns + step_ns)
+            self.experiments.keep(experiment.session, moved)
+
     def _carry_on(self, experiment: SubmittedExperiment) -> None:
         for _ in range(_STEPS_AT_ONCE):
             course = self._advance(experiment)
@@ -145,7 +155,8 @@ class Coordinator:
         """Why nothing can be asked of an agent now, "" = it can."""
         if agent is None:
             return "its agent never said hello"
-        silent_ns = now_ns - max(agent.heard_ns, self.started_ns)
+        heard_ns = agent.heard_ns if agent.heard_ns <= now_ns else 0  # else by a clock that was set back since
+        silent_ns = now_ns - max(heard_ns, self.started_ns)
         if silent_ns > seconds_ns(self.settings.silent_s):
             return f"its agent is silent for {silent_ns / 1e9:.0f} s"
         if agent.hello.spool.problem:

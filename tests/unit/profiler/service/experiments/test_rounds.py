@@ -139,6 +139,24 @@ def test_host_whose_clock_nobody_knows_is_not_believed_to_have_begun_in_time() -
     }
 
 
+@pytest.mark.parametrize("step_s", [800, -800])
+def test_a_clock_that_is_set_neither_ends_an_experiment_nor_stops_it_for_so_long(step_s: int) -> None:
+    """One host is away, and all others have not been heard by the new clock yet."""
+    experiment = simulated(agent_plan(SIX), lambda node, number: Deed.DONE)
+    hosts, coordinator = experiment.hosts, experiment.coordinator()
+    hosts._away_until_ns["b2"] = 10**18
+    hosts.pass_time(100)
+    coordinator.tick()
+    hosts.now_ns += step_s * SECOND
+    coordinator.clock_was_set(step_s * SECOND)
+    coordinator.tick()
+    for _ in range(120):
+        hosts.pass_time(5)
+        coordinator.tick()
+    assert experiment.course.state in (CourseState.RUNNING, CourseState.FINISHED)
+    assert {node for node, _, _, _ in experiment.counted()} == set(SIX) - {"b2"}
+
+
 def test_crossover_swaps_every_node_before_each_half() -> None:
     text = agent_plan(dict.fromkeys(("n1", "n2", "n3"), ""), design="crossover", runs=2, more='settle = "60 s"')
     experiment = carried_out(text, {})
