@@ -1,5 +1,5 @@
-"""Whether the aggregator's clock was set, by hand or after a time without a network: noticed by the monotonic clock, which nobody
-sets."""
+"""Whether the aggregator's clock was set, by hand or after a time without a network: noticed by the monotonic clock, which
+nobody sets."""
 
 from __future__ import annotations
 
