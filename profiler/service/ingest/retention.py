@@ -70,7 +70,7 @@ def remove_all(ingest: Ingest, rule: RetentionRule) -> Leftovers:
     return Leftovers(removed, IngestLeftovers(found.ingest.uploads, found.ingest.files, useless, found.ingest.sessions))
 
 
-def _needed(ingest: Ingest, sessions: set[str]) -> set[str]:
+def _needed(ingest: Ingest, sessions: set[str]) -> frozenset[str]:
     """Build IDs of files in agents' captures, and of the programs of runs that were recorded here or imported."""
     programs = {run.summary.build_id for run in ingest.store.runs() if run.key.session in sessions}
     return ingest.captured.of_sessions(sessions) | programs
