@@ -39,11 +39,11 @@ def _checks(arguments: argparse.Namespace, context: CliContext) -> list[FitnessC
     from collectors.processes.launcher import resolve_program
     from profiler.analysis.quality.binary_checks import binary_checks, process_checks
     from profiler.analysis.quality.host_checks import host_checks
-    from profiler.cli.load_arms import symbol_tools
     from profiler.cli.progress import SlowProgress
     from profiler.experiment.binaries.binary_fitness import binary_fitness
     from symbolize.debuginfod import configured_servers
     from symbolize.kernel_cache import read_kallsyms
+    from symbolize.symbol_tools import symbol_tools
 
     binaries = [resolve_program(name) for name in arguments.binary or ()]
     process = process_fitness(arguments.pid) if arguments.pid is not None else None

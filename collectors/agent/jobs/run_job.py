@@ -11,6 +11,7 @@ from collectors.agent.jobs.job_events import JobEvents
 from collectors.agent.jobs.job_values import JobTask
 from collectors.agent.spool.spool import session_command
 from collectors.metrics import parse_metric
+from collectors.processes.process_output import output_tail, with_last_line
 from collectors.processes.process_tree import TreeCommand, run_tree
 from collectors.processes.start_moment import StartMoment
 from profiler.errors import CaptureError
@@ -103,14 +104,13 @@ def swap_job(task: JobTask, target: ConfiguredTarget, store: Store, events: JobE
         moment.passed(time.monotonic_ns())
         command = TreeCommand(swap_command(target, task.order), Path.cwd(), output, timeout_s=task.longest_s)
         done = run_tree(command)
-        lines = output.read_bytes()[-4096:].decode("utf-8", "replace").strip().splitlines()
-    last = f": {lines[-1][:200]}" if lines else ""
+        printed = output_tail(output)
     if done.timed_out:
-        events.failed(f"the swap took more than {task.longest_s:g} s{last}")
+        events.failed(with_last_line(f"the swap took more than {task.longest_s:g} s", printed))
     elif done.exit_code:
-        events.failed(f"the swap ended with {done.exit_code}{last}")
+        events.failed(with_last_line(f"the swap ended with {done.exit_code}", printed))
     else:
-        events.done(f"{target.name} is {task.order.variant}{last}")
+        events.done(with_last_line(f"{target.name} is {task.order.variant}", printed))
 
 
 def swap_command(target: ConfiguredTarget, order: JobOrder) -> tuple[str, ...]:

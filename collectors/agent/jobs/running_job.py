@@ -16,6 +16,7 @@ from typing import IO
 from collectors.agent.jobs.cpu_meter import CpuMeter, profiling_ns
 from collectors.agent.jobs.job_values import JobEvent, JobEventKind, JobTask
 from collectors.processes.guard import GroupGuard
+from collectors.processes.process_output import OUTPUT_TAIL_BYTES, with_last_line
 from collectors.processes.process_status import all_processes
 from profiler.codec.json_values import JsonShapeError, from_json, to_json
 
@@ -120,10 +121,10 @@ class RunningJob:
         if self.last is not None and self.last.kind in (JobEventKind.DONE, JobEventKind.FAILED):
             return self.last
         self._messages.seek(0)
-        lines = self._messages.read()[-4096:].decode("utf-8", "replace").strip().splitlines()
+        printed = self._messages.read()[-OUTPUT_TAIL_BYTES:].decode("utf-8", "replace")
         code = self._process.returncode
         how = f"was killed by signal {-code}" if code < 0 else f"ended with {code}"
-        return JobEvent(JobEventKind.FAILED, f"the process of the job {how}{f': {lines[-1][:200]}' if lines else ''}")
+        return JobEvent(JobEventKind.FAILED, with_last_line(f"the process of the job {how}", printed))
 
     def close(self) -> None:
         self._process.wait()
