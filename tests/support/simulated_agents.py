@@ -122,12 +122,13 @@ class MemoryJobs:
     def job(self, job: str) -> StoredJob | None:
         return self.stored.get(job)
 
-    def jobs(self, session: str = "", agent: str = "", only_open: bool = False) -> tuple[StoredJob, ...]:
-        return tuple(
+    def jobs(self, session: str = "", agent: str = "", only_open: bool = False, newest: int = 0) -> tuple[StoredJob, ...]:
+        found = [
             job
             for job in self.stored.values()
             if session in ("", job.order.session) and agent in ("", job.agent) and not (only_open and job.report.state.is_final)
-        )
+        ]
+        return tuple(found[-newest:])
 
 
 @dataclass(slots=True)
