@@ -156,13 +156,13 @@ class MemoryShelf:
     rounds: list[int] = field(default_factory=list)
     state: SessionState = SessionState.RECORDING
 
-    def arrived(self, captures: Sequence[str]) -> Mapping[str, str]:
+    def arrived(self, session: str, captures: Sequence[str]) -> Mapping[str, str]:
         return {capture: self.windows[capture].failure for capture in captures if capture in self.windows}
 
     def unmarked(self, session: str) -> tuple[str, ...]:
         return tuple(origin for origin, window in self.windows.items() if not window.failure)
 
-    def leave_out(self, capture: str, failure: str) -> bool:
+    def leave_out(self, session: str, capture: str, failure: str) -> bool:
         self.fuse.burn()
         if capture in self.windows:
             self.windows[capture].failure = self.windows[capture].failure or failure

@@ -106,7 +106,7 @@ class Coordinator:
 
     def _stepped(self, experiment: SubmittedExperiment) -> Course:
         course, stepper = experiment.course, self._stepper(experiment)
-        sight = self._sight(course, stepper.turns)
+        sight = self._sight(experiment.session, course, stepper.turns)
         if course.stage is Stage.KEEPING:
             self._keep(experiment, stepper.turns, sight)
             return stepper.kept(course, sight.now_ns)
@@ -118,7 +118,7 @@ class Coordinator:
             for task in missing:
                 self._order(experiment, stepper.turns, task, sight.now_ns)
             if missing:
-                sight = self._sight(course, stepper.turns)
+                sight = self._sight(experiment.session, course, stepper.turns)
         following = stepper.step(course, sight)
         if course.stage is Stage.SWAPPING and following.stage is not Stage.SWAPPING:
             # Those that took too long: an agent that comes back would carry one out in the middle of another period.
@@ -135,7 +135,7 @@ class Coordinator:
     def _is_too_late(self, course: Course, now_ns: int) -> bool:
         return course.start_at_ns - now_ns < seconds_ns(self.settings.lead_s) // 2
 
-    def _sight(self, course: Course, turns: TurnPlan) -> Sight:
+    def _sight(self, session: str, course: Course, turns: TurnPlan) -> Sight:
         now_ns = self.clock_ns()
         known = {agent.name: agent for agent in self.agents.agents()}
         agents = sorted({role.agent for role in turns.turns[course.turn].roles})
@@ -147,7 +147,7 @@ class Coordinator:
             absent={agent: why for agent, why in absent.items() if why},
             heard_ns={agent.name: agent.heard_ns for agent in known.values()},
             jobs=jobs,
-            captures=self.shelf.arrived(captures) if course.stage is Stage.ARRIVING else {},
+            captures=self.shelf.arrived(session, captures) if course.stage is Stage.ARRIVING else {},
             clock_errors_ns={name: agent.hello.clock.error_ns for name, agent in known.items() if agent.hello.clock},
         )
 
@@ -193,7 +193,7 @@ class Coordinator:
             if not reasons[task.node]:
                 self.experiments.count(session, captures)
                 continue
-            is_there = [self.shelf.leave_out(capture, reasons[task.node]) for capture in captures]
+            is_there = [self.shelf.leave_out(session, capture, reasons[task.node]) for capture in captures]
             if task.problem and not any(is_there):
                 window = self._missed(experiment, turns, task, reasons[task.node], position)
                 self.shelf.add_missed(window, f"{session} {course.turn} {course.attempt} {task.node}")
@@ -219,7 +219,7 @@ class Coordinator:
         counted = self.experiments.counted(session)
         for capture in self.shelf.unmarked(session):
             if capture not in counted:
-                self.shelf.leave_out(capture, LATE)
+                self.shelf.leave_out(session, capture, LATE)
 
     def _end(self, session: str, state: CourseState) -> None:
         now_ns = self.clock_ns()
