@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import random
 import shutil
+import signal
 import sqlite3
+import subprocess
 import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -27,11 +30,19 @@ pytestmark = [pytest.mark.perf, pytest.mark.usefixtures("perf")]
 
 HOSTS = ("h1", "h2")
 QUICK, FULL = 20, 200
-# A process that was not killed by then, counted from its start, is killed wherever it is.
-LONGEST_LIFE_S = 7.0
+# Counted from when it is up: whoever was not killed before is then, wherever it is.
+LONGEST_LIFE_S = {"server": 12.0, "h1": 6.0, "h2": 6.0}
+# On a busy machine it takes that long until one is.
+UP_WITHIN_S = 60.0
 # Where captures change hands, and the last line that is counted there; one capture runs through some dozens.
 AGENT_PLACES = {"agent/upload_queue": 150, "agent/spool.py": 600, "agent/running_jobs": 300, "agent/report_delivery": 80}
-SERVER_PLACES = {"ingest/commitment": 200, "ingest/reception": 200, "store/store.py": 300, "store/blobs": 150, "ingest/upload_records": 300}
+SERVER_PLACES = {
+    "ingest/commitment": 200,
+    "ingest/reception": 200,
+    "store/store.py": 300,
+    "store/blobs": 150,
+    "ingest/upload_records": 300,
+}
 # The guards ask what an agent had started for its end, and 2 s later they end it.
 GONE_S = 15.0
 CONVERGED_S = 150.0
@@ -41,12 +52,12 @@ name = "node"
 pid = {pid}
 [[workload]]
 name = "load"
-command = ["{{binary}}", "-c", "for i in 1 2 3 4 5; do /bin/echo $i; done; sleep 0.2"]
+command = ["{{binary}}", "-c", "for i in 1 2 3 4 5; do /bin/echo $i; done"]
 variants = {{ base = "/bin/sh" }}
 """
 # (kind, target or workload, captures of a whole job, under perf)
 JOBS = [
-    (JobKind.RUN, "load", 3, False),
+    (JobKind.RUN, "load", 6, False),
     (JobKind.ATTACH, "node", 2, False),
     (JobKind.RUN, "load", 1, True),
     (JobKind.ATTACH, "node", 1, True),
@@ -63,14 +74,41 @@ def _needs_namespaces() -> None:
 
 @dataclass(slots=True)
 class Mortal:
-    """An agent or the aggregator.  ``dies_at_s``: CLOCK_MONOTONIC, by a signal from here unless it did before."""
+    """An agent or the aggregator.  ``lives_s``: until it is killed from here, counted from when it says ``first_words`` in its
+    log, or from its start when it is to die young.  ``since_s``: of either, CLOCK_MONOTONIC."""
 
     name: str
     start: Callable[[Death | None], None]
-    process: Callable[[], object]
+    process: Callable[[], subprocess.Popen[bytes] | None]
+    log: Path
+    first_words: bytes
     places: dict[str, int]
-    dies_at_s: float = 0.0
+    lives_s: float = 0.0
+    since_s: float = 0.0
+    log_begins: int = 0
+    is_counted: bool = False
     deaths: Counter[str] = field(default_factory=Counter)
+
+    def revive(self, generator: random.Random) -> None:
+        """For a life that ends at a random line, or at a random moment, which may lie in a system call."""
+        is_at_line, dies_young = generator.random() < 0.7, generator.random() < 0.1
+        place, last = generator.choice(list(self.places.items()))
+        self.log_begins = self.log.stat().st_size if self.log.exists() else 0
+        self.start(Death(generator.randrange(1, last), (place,)) if is_at_line else None)
+        self.lives_s = LONGEST_LIFE_S[self.name] * (1.0 if is_at_line else generator.uniform(0.1, 1.0))
+        self.since_s, self.is_counted = time.monotonic(), dies_young
+
+    def is_due(self) -> bool:
+        if not self.is_counted and self.first_words in self.log.read_bytes()[self.log_begins :]:
+            self.since_s, self.is_counted = time.monotonic(), True
+        assert self.is_counted or time.monotonic() < self.since_s + UP_WITHIN_S, self.log.read_text()[-3000:]
+        return self.is_counted and time.monotonic() > self.since_s + self.lives_s
+
+    @property
+    def exit_code(self) -> int | None:
+        process = self.process()
+        assert process is not None
+        return process.poll()
 
 
 @dataclass(slots=True)
@@ -79,23 +117,22 @@ class Trials:
     aggregator: Aggregator
     generator: random.Random
     ordered: dict[str, int] = field(default_factory=dict)
-    feeds: bool = True
 
     def mortals(self) -> list[Mortal]:
+        fleet = self.fleet
         agents = [
-            Mortal(agent.name, agent.start, lambda agent=agent: agent.process, AGENT_PLACES)
-            for agent in self.fleet.agents.values()
+            Mortal(
+                each.name,
+                each.start,
+                partial(getattr, each, "process"),
+                each.directory / "log",
+                b"slotscope agent",
+                AGENT_PLACES,
+            )
+            for each in fleet.agents.values()
         ]
-        return [*agents, Mortal("server", self.fleet.serve, lambda: self.fleet.process, SERVER_PLACES)]
-
-    def revive(self, mortal: Mortal) -> None:
-        """For a life that ends at a random line, or at a random moment, which may lie in a system call."""
-        at_line = self.generator.random() < 0.7
-        place, last = self.generator.choice(list(mortal.places.items()))
-        death = Death(self.generator.randrange(1, last), (place,)) if at_line else None
-        lives_s = LONGEST_LIFE_S if at_line else self.generator.uniform(2.0, LONGEST_LIFE_S)
-        mortal.start(death)
-        mortal.dies_at_s = time.monotonic() + lives_s
+        server = partial(getattr, fleet, "process")
+        return [*agents, Mortal("server", fleet.serve, server, fleet.directory / "server.log", b"serving ", SERVER_PLACES)]
 
     def feed(self) -> None:
         """Every agent has a job more than it does now."""
@@ -111,10 +148,10 @@ class Trials:
         self.ordered[order_single_job(self.aggregator, agent, order).order.id] = count
 
     def run(self, deaths: int) -> Counter[str]:
-        """So many; how often which of them died of what."""
+        """So many; how often which of them died of what.  Everybody lives at the end."""
         mortals = self.mortals()
         for mortal in mortals:
-            self.revive(mortal)
+            mortal.revive(self.generator)
         fed_s = 0.0
         while sum(mortal.deaths.total() for mortal in mortals) < deaths:
             time.sleep(0.02)
@@ -123,31 +160,30 @@ class Trials:
                 self.feed()
             for mortal in mortals:
                 if self._has_died(mortal):
-                    self.revive(mortal)
+                    mortal.revive(self.generator)
         for mortal in mortals:
-            if mortal.process().poll() is None:  # type: ignore[attr-defined]
+            if mortal.exit_code is None:
                 self._kill(mortal)
             mortal.start(None)
-        return sum((Counter({(f"{m.name} {why}"): n for why, n in m.deaths.items()}) for m in mortals), Counter())
+        return Counter({f"{mortal.name} at a {why}": count for mortal in mortals for why, count in mortal.deaths.items()})
 
     def _has_died(self, mortal: Mortal) -> bool:
-        code = mortal.process().poll()  # type: ignore[attr-defined]
-        if code is None and time.monotonic() < mortal.dies_at_s:
+        code = mortal.exit_code
+        if code is None and not mortal.is_due():
             return False
         if code is None:
             self._kill(mortal)
-        else:
-            assert code == -9, f"{mortal.name} ended by itself: {self._log(mortal.name)[-3000:]}"
+        assert code in (None, -signal.SIGKILL), f"{mortal.name} ended by itself: {mortal.log.read_text()[-3000:]}"
         mortal.deaths["moment" if code is None else "line"] += 1
         if mortal.name in self.fleet.agents:
             nothing_outlives(self.fleet.agents[mortal.name])
         return True
 
     def _kill(self, mortal: Mortal) -> None:
-        self.fleet.kill_server() if mortal.name == "server" else self.fleet.agents[mortal.name].kill()
-
-    def _log(self, name: str) -> str:
-        return self.fleet.server_log if name == "server" else self.fleet.agents[name].log
+        if mortal.name == "server":
+            self.fleet.kill_server()
+        else:
+            self.fleet.agents[mortal.name].kill()
 
 
 def nothing_outlives(agent: HostedAgent) -> None:
@@ -193,8 +229,6 @@ def check_reports(reports: dict[str, dict[str, object]], ordered: dict[str, int]
 @pytest.mark.parametrize("trials", [QUICK, pytest.param(FULL, marks=pytest.mark.full)])
 def test_every_capture_that_was_finished_arrives_once_whoever_is_killed(tmp_path: Path, trials: int) -> None:
     duty_program.build(tmp_path)
-    import subprocess
-
     node = subprocess.Popen([tmp_path / "duty", "1", "1"])
     try:
         with host_fleet(tmp_path, dict.fromkeys(HOSTS, WORKLOAD.format(pid=node.pid))) as fleet:
@@ -208,7 +242,6 @@ def test_every_capture_that_was_finished_arrives_once_whoever_is_killed(tmp_path
             finished = set(watch.seen) | {sha for report in reports.values() for sha in report["captures"]}  # type: ignore[attr-defined]
             assert Counter(origin for origin, _, _ in rows) == Counter(finished)
             assert len({(session, position) for _, session, position in rows}) == len(rows)
-            assert {sha for sha in watch.seen} <= {origin for origin, _, _ in rows}
             for agent in fleet.agents.values():
                 assert list(agent.spool.glob("refused/*")) == []
                 assert "Traceback" not in agent.log
