@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import shutil
 import subprocess
 import time
@@ -61,7 +62,8 @@ def check_beginnings(fleet: Fleet, start_at_ns: int, most_ns: int) -> None:
 
 def test_the_clocks_error_grows_with_the_delay_and_everything_arrives(node: str, tmp_path: Path) -> None:
     with host_fleet(tmp_path, dict.fromkeys(SHIFTS_S, node), PROXY_PORT) as fleet:
-        with bad_link(fleet.server, PROXY_PORT, PORT) as link, watched([a.spool for a in fleet.agents.values()]) as watch:
+        spools = [agent.spool for agent in fleet.agents.values()]
+        with bad_link(fleet.server, PROXY_PORT, PORT) as link, watched(spools) as watch:
             fleet.serve()
             for name, agent in fleet.agents.items():
                 agent.shift.write_text(str(round(SHIFTS_S[name] * 1e9)))
@@ -120,26 +122,37 @@ def test_what_breaks_stalls_or_is_unplugged_in_an_upload_arrives_once(node: str,
         assert "Traceback" not in logs(fleet)
 
 
-def plan(path: Path, nodes: list[str]) -> Path:
-    text = '[experiment]\nname = "devnet"\ndesign = "parallel"\nruns = 2\nwindow = "6 s"\nprofile = "none"\nretries = 3\n'
+def plan(path: Path, hosts: list[str]) -> Path:
+    text = '[experiment]\nname = "devnet"\ndesign = "crossover"\nruns = 1\nprofile = "none"\nretries = 3\ntimeout = "20 s"\n'
     text += '[[variant]]\nname = "base"\n[[variant]]\nname = "fast"\n'
-    for node in nodes:
-        variant = "base" if node.startswith("b") else "fast"
-        text += f'[[target]]\nvariant = "{variant}"\nagent = "{node}"\nprocess = "node"\n'
+    for host, variant in itertools.product(hosts, ("base", "fast")):
+        text += f'[[target]]\nvariant = "{variant}"\nagent = "{host}"\nworkload = "nap"\n'
     path.write_text(text)
     return path
 
 
+NAP = """
+[[workload]]
+name = "nap"
+command = ["{binary}", "-c", "sleep 6"]
+variants = { base = "/bin/sh", fast = "/bin/sh" }
+"""
+
+
 def wait_for_running(fleet: Fleet, name: str, so_many: int) -> None:
-    """The agent has begun that many windows."""
-    jobs = lambda: [job for job in aggregator_files.jobs(fleet.store).values() if job.agent == name and job.begun_at_ns]  # noqa: E731
-    wait_for(lambda: len(jobs()) >= so_many and jobs()[-1].state == "running", 150, lambda: logs(fleet))
+    """The agent is in its run of that number."""
+
+    def is_running() -> bool:
+        begun = [job for job in aggregator_files.jobs(fleet.store).values() if job.agent == name and job.begun_at_ns]
+        return len(begun) >= so_many and begun[-1].state == "running"
+
+    wait_for(is_running, 150, lambda: logs(fleet))
 
 
 @pytest.mark.full
 def test_a_host_that_is_lost_in_a_round_makes_it_be_made_again(node: str, tmp_path: Path) -> None:
-    nodes = ["b1", "b2", "f1", "f2"]
-    with host_fleet(tmp_path, dict.fromkeys(nodes, node)) as fleet:
+    nodes = ["h1", "h2", "h3"]
+    with host_fleet(tmp_path, dict.fromkeys(nodes, node + NAP)) as fleet:
         fleet.serve()
         for agent in fleet.agents.values():
             agent.start()
@@ -147,19 +160,19 @@ def test_a_host_that_is_lost_in_a_round_makes_it_be_made_again(node: str, tmp_pa
         command = fleet.command("experiment", "run", str(plan(tmp_path / "plan.toml", nodes)))
         with watched([agent.spool for agent in fleet.agents.values()]) as watch:
             with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as following:
-                wait_for_running(fleet, "b1", 1)
-                fleet.agents["b1"].host.unplug()
+                wait_for_running(fleet, "h1", 1)
+                fleet.agents["h1"].host.unplug()
                 time.sleep(8)
-                fleet.agents["b1"].host.plug_in()
-                wait_for_running(fleet, "f2", 2)
-                fleet.agents["f2"].host.unplug()
+                fleet.agents["h1"].host.plug_in()
+                wait_for_running(fleet, "h2", 2)
+                fleet.agents["h2"].host.unplug()
                 # An agent is lost after three hellos' time.
                 wait_for(
                     lambda: "lost" in [job.state for job in aggregator_files.jobs(fleet.store).values()],
                     90,
                     lambda: logs(fleet),
                 )
-                fleet.agents["f2"].host.plug_in()
+                fleet.agents["h2"].host.plug_in()
                 said, _ = following.communicate(timeout=300)
             assert following.returncode == 0, said + logs(fleet)
             wait_for(lambda: set(watch.seen) <= set(origins(fleet.store)), 90, lambda: logs(fleet))
@@ -170,7 +183,7 @@ def test_a_host_that_is_lost_in_a_round_makes_it_be_made_again(node: str, tmp_pa
         print(failures, said)
         # The short loss is none: only the round of the host that fell silent was made again, for all.
         assert {number for _, number, _ in failures} == {1}
-        assert any("f2" in why and "has not been heard" in why for _, _, why in failures)
+        assert any("h2" in why and "has not been heard" in why for _, _, why in failures)
         assert {name for name, _, _ in failures} == set(nodes)
         announced = [sha for job in aggregator_files.jobs(fleet.store).values() for sha in job.captures]
         assert len(announced) == len(set(announced))

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
+import itertools
 import random
 import shutil
 import signal
-import sqlite3
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -21,9 +20,11 @@ from profiler.protocol.job import JobKind, JobOrder
 from profiler.service.agent_registry import KnownAgent
 from profiler.service.aggregator import Aggregator, open_aggregator
 from profiler.service.single_jobs import order_single_job
-from support import duty_program
+from profiler.store.store import open_store
+from support import aggregator_files, duty_program
 from support.host_fleet import Death, Fleet, HostedAgent, host_fleet
 from support.network_hosts import why_not
+from support.ordering import FINAL, wait_for
 from support.spool_watch import watched
 
 pytestmark = [pytest.mark.perf, pytest.mark.usefixtures("perf")]
@@ -34,14 +35,26 @@ QUICK, FULL = 20, 200
 LONGEST_LIFE_S = {"server": 12.0, "h1": 12.0, "h2": 12.0}
 # On a busy machine it takes that long until one is.
 UP_WITHIN_S = 60.0
-# Where captures change hands, and the last line that is counted there: of the first captures of a life.
-AGENT_PLACES = {"agent/upload_queue": 60, "agent/spool.py": 200, "agent/running_jobs": 150, "agent/report_delivery": 60}
+# Where captures change hands, and how many lines a call or two runs there.
+AGENT_PLACES = {
+    "agent/spool.py:_add": 12,
+    "agent/upload_queue:upload": 16,
+    "agent/upload_queue:_send": 16,
+    "agent/spool.py:committed": 4,
+    "agent/spool.py:clean": 60,
+    "agent/report_delivery:deliver": 60,
+    "agent/running_jobs:_finish": 24,
+    "agent/running_jobs:_final": 6,
+}
 SERVER_PLACES = {
-    "ingest/commitment": 80,
-    "ingest/reception": 120,
-    "store/store.py": 50,
-    "store/blobs": 50,
-    "ingest/upload_records": 100,
+    "ingest/reception:offer_upload": 16,
+    "ingest/reception:receive_chunk": 40,
+    "ingest/partial_files:append": 20,
+    "ingest/commitment:commit_upload": 20,
+    "ingest/commitment:_file_capture": 32,
+    "store/store.py:add": 40,
+    "store/blobs:put": 20,
+    "service/sqlite_jobs:report": 40,
 }
 # The guards ask what an agent had started for its end, and 2 s later they end it.
 GONE_S = 15.0
@@ -53,7 +66,7 @@ pid = {pid}
 [[workload]]
 name = "load"
 command = ["{{binary}}", "-c", "for i in 1 2 3 4 5; do /bin/echo $i; done"]
-variants = {{ base = "/bin/sh" }}
+variants = {{ base = "/bin/sh", other = "/bin/sh" }}
 """
 # (kind, target or workload, captures of a whole job, under perf)
 JOBS = [
@@ -62,14 +75,6 @@ JOBS = [
     (JobKind.RUN, "load", 1, True),
     (JobKind.ATTACH, "node", 1, True),
 ]
-
-
-@pytest.fixture(autouse=True)
-def _needs_namespaces() -> None:
-    if why_not():
-        pytest.skip(why_not())
-    if shutil.which("gcc") is None:
-        pytest.skip("gcc is not installed")
 
 
 @dataclass(slots=True)
@@ -92,9 +97,9 @@ class Mortal:
     def revive(self, generator: random.Random) -> None:
         """For a life that ends at a random line, or at a random moment, which may lie in a system call."""
         is_at_line, dies_young = generator.random() < 0.6, generator.random() < 0.1
-        place, last = generator.choice(list(self.places.items()))
+        function, last = generator.choice(list(self.places.items()))
         self.log_begins = self.log.stat().st_size if self.log.exists() else 0
-        self.start(Death(generator.randrange(1, last), (place,)) if is_at_line else None)
+        self.start(Death(generator.randint(1, last), function) if is_at_line else None)
         self.lives_s = LONGEST_LIFE_S[self.name] * (1.0 if is_at_line else generator.uniform(0.1, 1.0))
         self.since_s, self.is_counted = time.monotonic(), dies_young
 
@@ -193,61 +198,101 @@ def nothing_outlives(agent: HostedAgent) -> None:
         time.sleep(0.05)
 
 
-def final_reports(store: Path) -> dict[str, dict[str, object]]:
-    """By job; only of jobs that are over."""
-    with sqlite3.connect(f"file:{store / 'service.sqlite'}?mode=ro", uri=True) as connection:
-        rows = connection.execute("SELECT id, report FROM jobs WHERE NOT is_open").fetchall()
-    return {job: json.loads(report) for job, report in rows}
+def wait_until_nothing_is_left(fleet: Fleet, ordered: Collection[str]) -> None:
+    def is_everything_done() -> bool:
+        jobs = aggregator_files.jobs(fleet.store)
+        spools = [agent.spool for agent in fleet.agents.values()]
+        return all(jobs[job].state in FINAL for job in ordered) and not any(
+            list(spool.glob("store/captures/*/*.capture")) for spool in spools
+        )
+
+    wait_for(is_everything_done, CONVERGED_S, lambda: logs(fleet))
 
 
-def catalog_rows(store: Path) -> list[tuple[str, str, int]]:
-    """(origin, session, position) of every run."""
-    with sqlite3.connect(f"file:{store / 'catalog.sqlite'}?mode=ro", uri=True) as connection:
-        return connection.execute("SELECT origin, session, position FROM runs").fetchall()
+def logs(fleet: Fleet) -> str:
+    return "".join(agent.log[-3000:] for agent in fleet.agents.values()) + fleet.server_log[-3000:]
 
 
-def wait_until_nothing_is_left(fleet: Fleet, jobs: set[str]) -> None:
-    deadline = time.monotonic() + CONVERGED_S
-    spools = [agent.spool for agent in fleet.agents.values()]
-    while jobs - final_reports(fleet.store).keys() or any(list(spool.glob("store/captures/*/*.capture")) for spool in spools):
-        logs = "".join(agent.log[-2000:] for agent in fleet.agents.values()) + fleet.server_log[-2000:]
-        assert time.monotonic() < deadline, f"open: {jobs - final_reports(fleet.store).keys()}\n{logs}"
-        time.sleep(0.2)
-
-
-def check_reports(reports: dict[str, dict[str, object]], ordered: dict[str, int]) -> None:
-    for job, report in reports.items():
-        captures, detail = report["captures"], str(report["detail"])
-        assert isinstance(captures, list)
-        if report["state"] == "done":
-            assert len(captures) == ordered[job], report
+def check_reports(jobs: dict[str, aggregator_files.JobRow], ordered: dict[str, int]) -> None:
+    assert jobs.keys() == ordered.keys()
+    for identifier, job in jobs.items():
+        if job.state == "done":
+            assert len(job.captures) == ordered[identifier], job
         else:
-            assert (report["state"], detail.partition(" while")[0]) == ("failed", "the agent ended"), report
-            assert len(captures) <= ordered[job], report
+            assert job.state == "failed", job
+            assert "the agent ended while the job was under way" in job.detail, job
+            assert len(job.captures) <= ordered[identifier], job
+
+
+def check_store(fleet: Fleet, finished: Collection[str]) -> None:
+    """Each of these is one run of its job's session, and nothing else is there."""
+    runs = aggregator_files.runs(fleet.store)
+    assert Counter(run.origin for run in runs) == Counter(finished)
+    assert len({(run.session, run.position) for run in runs}) == len(runs)
+    store = open_store(fleet.store, create=False)
+    assert all(store.load(run).info.identity.session == run.key.session for run in store.runs())
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[int]:
+    """The process that is watched."""
+    if why_not():
+        pytest.skip(why_not())
+    if shutil.which("gcc") is None:
+        pytest.skip("gcc is not installed")
+    with subprocess.Popen([duty_program.build(tmp_path), "1", "1"]) as process:
+        yield process.pid
+        process.kill()
 
 
 @pytest.mark.parametrize("trials", [QUICK, pytest.param(FULL, marks=pytest.mark.full)])
-def test_every_capture_that_was_finished_arrives_once_whoever_is_killed(tmp_path: Path, trials: int) -> None:
-    duty_program.build(tmp_path)
-    node = subprocess.Popen([tmp_path / "duty", "1", "1"])
-    try:
-        with host_fleet(tmp_path, dict.fromkeys(HOSTS, WORKLOAD.format(pid=node.pid))) as fleet:
-            run = Trials(fleet, open_aggregator(fleet.store, create=False), random.Random(trials))
-            with watched([agent.spool for agent in fleet.agents.values()]) as watch:
-                died = run.run(trials)
-                wait_until_nothing_is_left(fleet, set(run.ordered))
-            reports, rows = final_reports(fleet.store), catalog_rows(fleet.store)
-            print(f"deaths {dict(died)}; jobs {Counter(str(r['state']) for r in reports.values())}; captures {len(rows)}")
-            check_reports(reports, run.ordered)
-            finished = set(watch.seen) | {sha for report in reports.values() for sha in report["captures"]}  # type: ignore[attr-defined]
-            assert Counter(origin for origin, _, _ in rows) == Counter(finished)
-            assert len({(session, position) for _, session, position in rows}) == len(rows)
-            for agent in fleet.agents.values():
-                assert list(agent.spool.glob("refused/*")) == []
-                assert "Traceback" not in agent.log
-            assert "Traceback" not in fleet.server_log
-            store = open_aggregator(fleet.store, create=False).store
-            assert all(store.load(stored).info.identity.session == stored.key.session for stored in store.runs())
-    finally:
-        node.kill()
-        node.wait()
+def test_every_capture_that_was_finished_arrives_once_whoever_is_killed(node: int, tmp_path: Path, trials: int) -> None:
+    with host_fleet(tmp_path, dict.fromkeys(HOSTS, WORKLOAD.format(pid=node))) as fleet:
+        run = Trials(fleet, open_aggregator(fleet.store, create=False), random.Random(trials))
+        with watched([agent.spool for agent in fleet.agents.values()]) as watch:
+            died = run.run(trials)
+            wait_until_nothing_is_left(fleet, run.ordered)
+        jobs = aggregator_files.jobs(fleet.store)
+        announced = {sha for job in jobs.values() for sha in job.captures}
+        print(f"{dict(died)}; jobs {Counter(job.state for job in jobs.values())}; captures {len(announced)}")
+        check_reports(jobs, run.ordered)
+        check_store(fleet, announced | watch.seen.keys())
+        for agent in fleet.agents.values():
+            assert list(agent.spool.glob("refused/*")) == []
+            assert "Traceback" not in agent.log
+        # It tells of what it did not expect on one line.
+        assert " ERROR " not in fleet.server_log
+
+
+def test_an_experiment_goes_on_after_every_death_of_its_aggregator(node: int, tmp_path: Path) -> None:
+    generator, hosts = random.Random(1), ("h1", "h2", "h3")
+    plan = tmp_path / "plan.toml"
+    text = '[experiment]\nname = "killed"\ndesign = "crossover"\nprofile = "none"\nruns = 2\nretries = 12\ntimeout = "20 s"\n'
+    text += '[[variant]]\nname = "base"\n[[variant]]\nname = "other"\n'
+    for host, variant in itertools.product(hosts, ("base", "other")):
+        text += f'[[target]]\nvariant = "{variant}"\nagent = "{host}"\nworkload = "load"\n'
+    plan.write_text(text)
+    with host_fleet(tmp_path, dict.fromkeys(hosts, WORKLOAD.format(pid=node))) as fleet:
+        fleet.serve(lead_s=4)
+        for agent in fleet.agents.values():
+            agent.start()
+        fleet.wait_for_hosts(hosts)
+        command = fleet.command("experiment", "run", str(plan))
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as following:
+            for number in range(1, 4):
+                # Each time in another round, or in the one that the last death spoiled.
+                wait_for(lambda number=number: len(aggregator_files.jobs(fleet.store)) >= 3 * number, 90, lambda: logs(fleet))
+                time.sleep(generator.uniform(0.0, 6.0))
+                fleet.kill_server()
+                fleet.serve(lead_s=4)
+            said, _ = following.communicate(timeout=180)
+        assert following.returncode == 0, said + logs(fleet)
+        runs = open_store(fleet.store, create=False).runs()
+        counting = Counter((run.summary.hostname, run.summary.round) for run in runs if not run.summary.failure)
+        assert counting == Counter({(host, number): 1 for host in hosts for number in range(4)}), said
+        print(Counter(run.summary.failure for run in runs if run.summary.failure))
+        wait_until_nothing_is_left(fleet, aggregator_files.jobs(fleet.store).keys())
+        announced = [sha for job in aggregator_files.jobs(fleet.store).values() for sha in job.captures]
+        origins = [run.origin for run in aggregator_files.runs(fleet.store)]
+        assert len(origins) == len(set(origins))
+        assert set(announced) <= set(origins)

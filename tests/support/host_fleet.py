@@ -32,14 +32,14 @@ _ENVIRONMENT = {"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}", "PYTHONDONT
 
 @dataclass(frozen=True, slots=True)
 class Death:
-    """Before the line of this number, over all files whose paths hold one of ``words``; see ``mortal``."""
+    """Before the line of this number that is run of a function, "part of a path:name"; see ``mortal``."""
 
     line: int
-    words: tuple[str, ...]
+    function: str
 
     @property
     def environment(self) -> dict[str, str]:
-        return {"DIES_AT": str(self.line), "DIES_IN": " ".join(self.words)}
+        return {"DIES_AT": str(self.line), "DIES_IN": self.function}
 
 
 @dataclass(slots=True)

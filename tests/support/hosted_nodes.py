@@ -56,7 +56,7 @@ class HostedNodes:
             (self.directory / f"{node}.{name}").write_text(f"{node}-{name} {hash_ms} {costs.tree_ms} {costs.period_ms}\n")
         (self.directory / f"{node}.now").write_bytes((self.directory / f"{node}.{variant}").read_bytes())
         command = ["sh", "-c", SUPERVISOR, "sh", str(self.directory), str(self.directory / node)]
-        self.running.append(subprocess.Popen(command, start_new_session=True))
+        self.running.append(subprocess.Popen(command, start_new_session=True, stderr=subprocess.DEVNULL))
         self._await(self.directory / f"{node}.pid")
 
     def target(self, node: str) -> str:

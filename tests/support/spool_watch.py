@@ -21,9 +21,9 @@ class SpoolWatch:
 
     def look(self) -> None:
         for spool in self._spools:
-            for path in set(spool.glob("store/captures/*/*.capture")) - self._known:
-                # It has its name only when it is whole, and goes only when the aggregator has it.
-                with contextlib.suppress(FileNotFoundError):
+            # A file has its name only when it is whole, and goes, with its directory, only when the aggregator has it.
+            with contextlib.suppress(FileNotFoundError):
+                for path in set(spool.glob("store/captures/*/*.capture")) - self._known:
                     self.seen[hashlib.sha256(path.read_bytes()).hexdigest()] = path
                     self._known.add(path)
 
@@ -31,20 +31,16 @@ class SpoolWatch:
 @contextlib.contextmanager
 def watched(spools: Sequence[Path]) -> Iterator[SpoolWatch]:
     watch, is_over = SpoolWatch(spools), threading.Event()
-    errors: list[BaseException] = []
 
     def look_on() -> None:
-        try:
-            while not is_over.wait(LOOK_S):
-                watch.look()
-        except BaseException as error:
-            errors.append(error)
+        while not is_over.wait(LOOK_S):
+            watch.look()
 
     thread = threading.Thread(target=look_on)
     thread.start()
     try:
         yield watch
+        assert thread.is_alive(), "nobody looks any more"
     finally:
         is_over.set()
         thread.join()
-    assert not errors, errors
