@@ -82,7 +82,8 @@ class HostedAgent:
     def end(self) -> None:
         if self.process is not None and self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
-            assert self.process.wait(90) == 0, self.log
+            # Or before it listens to signals.
+            assert self.process.wait(90) in (0, -signal.SIGTERM), self.log
 
 
 @dataclass(slots=True)
@@ -120,6 +121,10 @@ class Fleet:
         self.process.kill()
         self.process.wait()
 
+    def end(self) -> None:
+        if self.process is not None and self.process.poll() is None:
+            self.kill_server()
+
     def command(self, *arguments: str) -> list[str]:
         """`slotscope` on the operator's host, asking the aggregator."""
         asked = ["--server", self.url, "--token-file", str(self.directory / "operator"), "--ca", str(self.directory / "ca.pem")]
@@ -135,7 +140,7 @@ class Fleet:
             env={**os.environ, **_ENVIRONMENT},
         )
 
-    def wait_for_hosts(self, names: Sequence[str], seconds: float = 90) -> None:
+    def wait_for_hosts(self, names: Sequence[str], seconds: float = 240) -> None:
         deadline = time.monotonic() + seconds
         while True:
             shown = self.ask("hosts")
@@ -173,13 +178,11 @@ def host_fleet(directory: Path, bodies: dict[str, str], port: int = PORT) -> Ite
         _write_secret(directory / "operator", served_aggregator.token_of(fleet.store, "me", Scope.OPERATOR))
         for host, (name, body) in zip(others, bodies.items(), strict=True):
             fleet.agents[name] = _agent(fleet, host, name, body, f"https://{at.address}:{port}")
-        try:
-            yield fleet
-        finally:
+        with contextlib.ExitStack() as ends:
+            ends.callback(fleet.end)
             for agent in fleet.agents.values():
-                agent.end()
-            if fleet.process is not None and fleet.process.poll() is None:
-                fleet.kill_server()
+                ends.callback(agent.end)
+            yield fleet
 
 
 def _agent(fleet: Fleet, host: NetworkHost, name: str, body: str, server: str) -> HostedAgent:
