@@ -17,11 +17,12 @@ from pathlib import Path
 import pytest
 
 from profiler.protocol.job import JobKind, JobOrder
-from profiler.service.agent_registry import KnownAgent
+from profiler.service.agents.agent_registry import KnownAgent
 from profiler.service.aggregator import Aggregator, open_aggregator
-from profiler.service.single_jobs import order_single_job
+from profiler.service.jobs.single_jobs import order_single_job
 from profiler.store.store import open_store
 from support import aggregator_files, duty_program
+from support.agent_process import ROOT
 from support.host_fleet import Death, Fleet, HostedAgent, host_fleet
 from support.network_hosts import why_not
 from support.ordering import FINAL, wait_for
@@ -37,24 +38,24 @@ LONGEST_LIFE_S = {"server": 12.0, "h1": 12.0, "h2": 12.0}
 UP_WITHIN_S = 180.0
 # Where captures change hands, and how many lines a call or two runs there.
 AGENT_PLACES = {
-    "agent/spool.py:_add": 12,
-    "agent/upload_queue:upload": 16,
-    "agent/upload_queue:_send": 16,
-    "agent/spool.py:committed": 4,
-    "agent/spool.py:clean": 60,
-    "agent/report_delivery:deliver": 60,
-    "agent/running_jobs:_finish": 24,
-    "agent/running_jobs:_final": 6,
+    "collectors/agent/spool/spool.py:_add": 12,
+    "collectors/agent/upload/upload_queue.py:upload": 16,
+    "collectors/agent/upload/upload_queue.py:_send": 16,
+    "collectors/agent/spool/spool.py:committed": 4,
+    "collectors/agent/spool/spool.py:clean": 60,
+    "collectors/agent/connection/report_delivery.py:deliver": 60,
+    "collectors/agent/jobs/running_jobs.py:_finish": 24,
+    "collectors/agent/jobs/running_jobs.py:_final": 6,
 }
 SERVER_PLACES = {
-    "ingest/reception:offer_upload": 16,
-    "ingest/reception:receive_chunk": 40,
-    "ingest/partial_files:append": 20,
-    "ingest/commitment:commit_upload": 20,
-    "ingest/commitment:_file_capture": 32,
-    "store/store.py:add": 40,
-    "store/blobs:put": 20,
-    "service/sqlite_jobs:report": 40,
+    "profiler/service/ingest/reception.py:offer_upload": 16,
+    "profiler/service/ingest/reception.py:receive_chunk": 40,
+    "profiler/service/ingest/partial_files.py:append": 20,
+    "profiler/service/ingest/commitment.py:commit_upload": 20,
+    "profiler/service/ingest/commitment.py:_file_capture": 32,
+    "profiler/store/store.py:add": 40,
+    "profiler/store/blobs.py:put": 20,
+    "profiler/service/jobs/sqlite_jobs.py:report": 40,
 }
 # The guards ask what an agent had started for its end, and 2 s later they end it.
 GONE_S = 15.0
@@ -243,6 +244,12 @@ def node(tmp_path: Path) -> Iterator[int]:
     with subprocess.Popen([duty_program.build(tmp_path), "1", "1"]) as process:
         yield process.pid
         process.kill()
+
+
+@pytest.mark.parametrize("place", [*AGENT_PLACES, *SERVER_PLACES])
+def test_the_places_of_death_are_there(place: str) -> None:
+    path, _, function = place.partition(":")
+    assert f"def {function}(" in (ROOT / path).read_text()
 
 
 @pytest.mark.parametrize("trials", [QUICK, pytest.param(FULL, marks=pytest.mark.full)])

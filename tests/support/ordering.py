@@ -8,7 +8,7 @@ from pathlib import Path
 
 from profiler.protocol.job import JobKind, JobOrder
 from profiler.service.aggregator import open_aggregator
-from profiler.service.single_jobs import order_single_job
+from profiler.service.jobs.single_jobs import order_single_job
 from support import aggregator_files
 
 FINAL = frozenset({"done", "refused", "failed", "lost", "cancelled"})
