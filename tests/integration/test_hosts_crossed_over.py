@@ -138,10 +138,10 @@ def test_eight_hosts_are_swapped_and_each_is_its_own_pair(nodes: HostedNodes, tm
                 for half in (0, 1)
             ]
             assert halves in ([{"base"}, {"fast"}], [{"fast"}, {"base"}])
+        check_result(fleet, done.stdout.split()[1].rstrip(":"))
         skews = sorted(skew_ms(captures) for (_, mode), captures in rounds.items() if mode is RunMode.PROFILED)
         failed = [run.summary.failure for run in open_store(fleet.store, create=False).runs() if run.summary.failure]
         print("skews", skews, "failed", failed, done.stdout)
         assert statistics.median(skews) < SKEW_MS, skews
         assert skews[-1] < SKEW_MS + COSTS[NODES[0]].period_ms, skews
-        check_result(fleet, done.stdout.split()[1].rstrip(":"))
         assert "Traceback" not in fleet.server_log + "".join(agent.log for agent in fleet.agents.values())
