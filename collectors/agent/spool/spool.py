@@ -60,16 +60,25 @@ class Spool:
             return f"{self.directory}: {error.strerror}"
         if free < RESERVE_BYTES:
             kept = f"{RESERVE_BYTES >> 20} are kept for what is being recorded"
-            return f"{self.directory}: {free >> 20} MiB free on the disk, and {kept}"
+            return f"the spool's disk is full: {free >> 20} MiB are free in {self.directory}, and {kept}"
         return ""
 
     def state(self) -> SpoolState:
-        waiting = self.waiting()
-        return SpoolState(len(waiting), sum(capture.size_bytes for capture in waiting), self.problem())
+        """Also where no note can be taken of files that are new, as on a full disk: the aggregator must learn of that."""
+        problem = self.problem()
+        try:
+            self.look_for_new()
+        except StoreError as error:
+            problem = problem or str(error)
+        waiting = self._known_waiting()
+        return SpoolState(len(waiting), sum(capture.size_bytes for capture in waiting), problem)
 
     def waiting(self) -> list[SpooledCapture]:
         """To be uploaded, in the order in which they were finished; files that are new are taken note of first."""
         self.look_for_new()
+        return self._known_waiting()
+
+    def _known_waiting(self) -> list[SpooledCapture]:
         return [capture for capture in self.tables.captures() if capture.state is CaptureState.WAITING]
 
     def look_for_new(self) -> None:

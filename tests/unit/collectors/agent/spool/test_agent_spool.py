@@ -234,7 +234,7 @@ def test_a_full_spool_says_so_until_there_is_room(tmp_path: Path) -> None:
 def test_a_disk_without_room_says_so(spool: Spool, monkeypatch: pytest.MonkeyPatch) -> None:
     free = os.statvfs(spool.directory).f_bavail * os.statvfs(spool.directory).f_frsize
     monkeypatch.setattr(spool_module, "RESERVE_BYTES", 2 * free + (1 << 40))
-    assert "free on the disk" in spool.problem()
+    assert "the spool's disk is full" in spool.problem()
 
 
 def test_a_spool_has_one_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
