@@ -22,7 +22,7 @@ from support.host_fleet import PORT, PROXY_PORT, Fleet, host_fleet
 from support.ordering import order, origins, wait_for, wait_until_final, watch_order
 from support.spool_watch import watched
 
-pytestmark = [pytest.mark.perf]
+pytestmark = [pytest.mark.perf, pytest.mark.full]
 
 SHIFTS_S = {"h1": -4.5, "h2": 62.0}
 DELAY_S = 0.15
@@ -149,7 +149,6 @@ def wait_for_running(fleet: Fleet, name: str, so_many: int) -> None:
     wait_for(is_running, 150, lambda: logs(fleet))
 
 
-@pytest.mark.full
 def test_a_host_that_is_lost_in_a_round_makes_it_be_made_again(node: str, tmp_path: Path) -> None:
     nodes = ["h1", "h2", "h3"]
     with host_fleet(tmp_path, dict.fromkeys(nodes, node + NAP)) as fleet:

@@ -15,7 +15,7 @@ from support.host_fleet import host_fleet
 from support.ordering import order, origins, wait_for, wait_until_final, watch_order
 from support.spool_watch import watched
 
-pytestmark = [pytest.mark.perf]
+pytestmark = [pytest.mark.perf, pytest.mark.full]
 
 # Agent and aggregator leave 64 MiB free.
 DISK_BYTES = 80 << 20
@@ -65,7 +65,6 @@ def test_a_spool_whose_disk_is_full_ends_its_job_says_so_and_heals(node: str, tm
         assert "Traceback" not in agent.log
 
 
-@pytest.mark.full
 def test_an_aggregator_whose_disk_is_full_says_so_and_gets_everything_when_there_is_room(node: str, tmp_path: Path) -> None:
     with host_fleet(tmp_path, {"h1": node}) as fleet, small_disk.small_disk(fleet.store, DISK_BYTES) as disk:
         agent = fleet.agents["h1"]
@@ -100,7 +99,6 @@ def test_an_aggregator_whose_disk_is_full_says_so_and_gets_everything_when_there
         fleet.kill_server()
 
 
-@pytest.mark.full
 def test_an_aggregator_that_is_gone_for_a_minute_gets_everything(node: str, tmp_path: Path) -> None:
     with host_fleet(tmp_path, {"h1": node, "h2": node}) as fleet:
         fleet.serve()

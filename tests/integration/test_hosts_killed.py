@@ -271,6 +271,7 @@ def test_every_capture_that_was_finished_arrives_once_whoever_is_killed(node: in
         assert " ERROR " not in fleet.server_log
 
 
+@pytest.mark.full
 def test_an_experiment_goes_on_after_every_death_of_its_aggregator(node: int, tmp_path: Path) -> None:
     generator, hosts = random.Random(1), ("h1", "h2", "h3")
     plan = tmp_path / "plan.toml"
