@@ -1,7 +1,7 @@
 """Machines of a page: network hosts that also have files of their own, on which the page's shell blocks are run as they stand.
 
-A host's /etc, /opt, /root, /srv, /usr/local and /var/lib are this machine's with its own changes on top, which are kept in memory
-and are gone with it.  Commands that nobody runs in a test have a stand-in in its /usr/local/bin.
+A host's /etc, /opt, /root, /srv, /usr/local and /var/lib are this machine's with its own changes on top, which are kept in
+memory and are gone with it.  Commands that nobody runs in a test have a stand-in in its /usr/local/bin.
 """
 
 from __future__ import annotations
@@ -92,7 +92,8 @@ class Machine:
         self.started.append((process, log))
         deadline = time.monotonic() + seconds
         while sign not in log.read_text():
-            assert process.poll() is None and time.monotonic() < deadline, f"{script}\n{log.read_text()}"
+            is_late = process.poll() is not None or time.monotonic() > deadline
+            assert not is_late, f"{script}\n{log.read_text()}"
             time.sleep(0.05)
 
     def interrupt(self, seconds: float = 90) -> str:

@@ -35,9 +35,9 @@ class NodeProgress:
 
 @dataclass(frozen=True, slots=True)
 class ExperimentProgress:
-    """``round``, ``rounds``: which one is under way, from 1, and how many there are; ``attempt``: from 1, and ``again``: why there is another.  ``doing``: what the
-    experiment does now.  ``detail``: why it ended, "" = it goes on, or went through.  ``retries_left``: rounds that may be made
-    again.  ``submitted_ns``: ns since 1970."""
+    """``round``, ``rounds``: which one is under way, from 1, and how many there are; ``attempt``: from 1, and ``again``: why
+    there is another.  ``doing``: what the experiment does now.  ``detail``: why it ended, "" = it goes on, or went through.
+    ``retries_left``: rounds that may be made again.  ``submitted_ns``: ns since 1970."""
 
     session: str
     name: str
