@@ -17,7 +17,13 @@ from profiler.analysis.attribution.apply_symbols import apply_symbols, frames_by
 from profiler.analysis.attribution.attribute import attribute
 from profiler.analysis.attribution.attributed_run import AttributedRun, attributed_run
 from profiler.analysis.attribution.logical_stacks import LogicalStacks, expand
-from profiler.analysis.attribution.owners import merge_other_functions, merge_owner_cells, other_functions, owner_cells
+from profiler.analysis.attribution.owners import (
+    OTHER_LIMIT,
+    merge_other_functions,
+    merge_owner_cells,
+    other_functions,
+    owner_cells,
+)
 from profiler.analysis.attribution.phases import PhaseSelection, select_phase
 from profiler.analysis.attribution.select_event import other_events, samples_of_event, select_event
 from profiler.analysis.attribution.stack_patterns import compile_pattern, functions_with_name, stacks_through
@@ -82,7 +88,8 @@ def arm_costs(arm: Arm, options: AnalysisOptions, symbolizer: Symbolizer, progre
     """
     analysis = _Analysis(arm, options, symbolizer, progress)
     keep_lines = "line" in options.dimensions
-    results = [_costs_of_run(run, options) for run in analysis.runs(keep_lines)]
+    most_others = OTHER_LIMIT if len(analysis.profiled) == 1 else None
+    results = [_costs_of_run(run, options, most_others) for run in analysis.runs(keep_lines)]
     verdict = analysis.verdict(results)
     windows = [result.windows_ns for result in results]
     return ArmCosts(
@@ -170,12 +177,12 @@ class _RunCosts:
     groups: dict[str, str]
 
 
-def _costs_of_run(run: _AnalysedRun, options: AnalysisOptions) -> _RunCosts:
+def _costs_of_run(run: _AnalysedRun, options: AnalysisOptions, most_others: int | None) -> _RunCosts:
     matches = run.attributed.matches
     return _RunCosts(
         tables=run_tables(run.attributed, options.dimensions, options.view),
         owners=owner_cells(run.attributed),
-        others=other_functions(run.attributed),
+        others=other_functions(run.attributed, most_others),
         quality=run_quality(run.attributed),
         windows_ns=run.phase.windows_ns if run.phase else 0,
         marked_samples=run.phase.marked_samples if run.phase else 0,
@@ -215,7 +222,8 @@ class _Analysis:
             phase = self._select_phase(symbolized, stacks)
             yield _AnalysedRun(self._attributed(symbolized, stacks, phase), phase)
             marked += phase.marked_samples if phase else 0
-            names.update(function.key for function in symbolized.functions if not marked)
+            if phase is not None and not marked:
+                names.update(function.key for function in symbolized.functions)
         if self._phase is not None and self.profiled and not marked:
             hint = _hint(self._options.phase, names)
             message = f"{self._arm.name}: no sample matches the phase '{self._options.phase}'{hint}"

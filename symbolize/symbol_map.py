@@ -9,7 +9,9 @@ from functools import cache
 import numpy as np
 
 from profiler.model.arrays import Int32Column, Int64Column, UInt8Column, UInt64Column, distinct
-from profiler.model.symbols import DsoSymbols, Function, InlineChains, NameSource
+from profiler.model.function import Function, NameSource
+from profiler.model.function_table import FunctionTable
+from profiler.model.symbols import DsoSymbols, InlineChains
 from symbolize.dwarf.source_map import SourceMap
 from symbolize.source_origin import source_origin
 from symbolize.stored_functions import StoredFunctions
@@ -63,8 +65,6 @@ class FunctionMemo:
         return known
 
     def _make(self, linkage_name: str, source: NameSource) -> Function:
-        if source == NameSource.UNRESOLVED:
-            return Function(linkage_name, linkage_name, linkage_name, "", source)
         # Those of the file that is being asked about came last.
         for stored in reversed(self._stored):
             found = stored.find(linkage_name, source)
@@ -115,11 +115,12 @@ def resolve_chains(names: DsoNames, offsets: UInt64Column, link_addresses: UInt6
     function[rest] = builder.nameless(frames.file[rest])
     rest = np.flatnonzero(function < 0)
     chain = np.searchsorted(frames.start, rest, side="right") - 1
-    function[rest] = builder.unresolved(offsets[chain])
+    nameless, number = np.unique(offsets[chain], return_inverse=True)
+    function[rest] = len(builder.functions) + number
     file_rows = distinct(frames.file[frames.file >= 0])
     file = np.where(frames.file >= 0, np.searchsorted(file_rows, frames.file), NO_FILE).astype(np.int32)
     return DsoSymbols(
-        functions=tuple(builder.functions),
+        functions=FunctionTable(tuple(builder.functions), (names.dso_name,), np.zeros(len(nameless), np.int32), nameless),
         files=tuple(_text(source_map, row) for row in file_rows.tolist()),
         chains=InlineChains(frames.start, function, file, frames.line, frames.column),
         has_debug_info=_has_debug_info(source_map, link_addresses),
@@ -246,10 +247,6 @@ class _FunctionTable:
         origins = [source_origin(_text(self._names.source_map, row)) for row in rows.tolist()]
         names = [f"{origin}::{INLINED}" if origin else INLINED for origin in origins]
         return np.array([self._row(self._memo.function(name, NameSource.PARTIAL)) for name in names], np.int32)[inverse]
-
-    def unresolved(self, offsets: UInt64Column) -> Int32Column:
-        named = [f"{self._names.dso_name}+0x{offset:x}" for offset in offsets.tolist()]
-        return np.array([self._row(self._memo.function(name, NameSource.UNRESOLVED)) for name in named], np.int32)
 
 
 def _used_rows(rows: Int32Column, count: int) -> Int64Column:

@@ -11,7 +11,8 @@ from profiler.errors import FormatError
 from profiler.model.arrays import BoolColumn, UInt64Column
 from profiler.model.dso import Dso, DsoKind
 from profiler.model.frame_table import lookup_offsets
-from profiler.model.symbols import DsoSymbols, Function, NameSource
+from profiler.model.function import Function
+from profiler.model.symbols import DsoSymbols
 from symbolize.cache import SymbolCache
 from symbolize.dwarf.source_map import SourceMap
 from symbolize.elf.image import ElfImage
@@ -60,7 +61,7 @@ class Symbolizer:
         source_map = self._source_map(dso, located, addresses)
         names = DsoNames(dso.name, symbols, source_map)
         answer = resolve_chains(names, offsets, addresses, self._memo)
-        self._store_functions(dso, file.build_id, answer.functions)
+        self._store_functions(dso, file.build_id, answer.functions.named)
         caveats = replace(located.caveats, incomplete=_incomplete(dso, located, source_map))
         return replace(answer, status=located.status or damage, caveats=caveats)
 
@@ -109,7 +110,7 @@ class Symbolizer:
 
     def _store_functions(self, dso: Dso, build_id: bytes, functions: tuple[Function, ...]) -> None:
         stored = self._stored_functions[dso]
-        more = [each for each in functions if not stored.holds(each) and each.name_source != NameSource.UNRESOLVED]
+        more = [each for each in functions if not stored.holds(each)]
         if self._cache is not None and more:
             self._stored_functions[dso] = joined(stored, store_functions(more))
             self._cache.store_functions(build_id, self._stored_functions[dso])

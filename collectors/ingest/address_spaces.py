@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from operator import itemgetter
 
 import numpy as np
@@ -16,7 +16,7 @@ import numpy as np
 from collectors.ingest.dso_table import DsoTable, is_kernel_text
 from collectors.ingest.timeline import Timeline
 from collectors.perf_data.side_band import CommRecord, ForkRecord, MmapRecord, SideBand
-from profiler.model.arrays import Int32Column, Int64Column, UInt8Column, UInt64Column, distinct
+from profiler.model.arrays import BoolColumn, Int32Column, Int64Column, UInt8Column, UInt64Column, distinct
 from profiler.model.dso import DsoKind
 
 # 48 bits on arm64, 47 on x86-64.
@@ -200,52 +200,70 @@ class MappingTable:
     def __init__(self, spaces: AddressSpaces, dsos: DsoTable) -> None:
         self._spaces = spaces
         self._dsos = dsos
-        self._entered = np.zeros(len(spaces.spaces), np.bool_)
+        # In which place each space was entered, from 1 on; 0 = not yet.
+        self._place_of = np.zeros(len(spaces.spaces), np.int64)
         self._mappings: UInt64Column = np.array(spaces.mappings, np.uint64).reshape(-1, 4)
         kinds: UInt8Column = np.array([dso.kind for dso in dsos.rows], np.uint8)
         self._is_anonymous = kinds[self._mappings[:, 3].astype(np.int64)] == DsoKind.ANONYMOUS
-        # Entered mappings: key (space, first page) and row of ``_mappings``, by ascending (space, address).
-        self._key = np.zeros(0, np.uint64)
-        self._row = np.zeros(0, np.int64)
+        self._last_place = 0
+        self._pieces: list[_Entered] = []
+        self._all = self._entered(np.zeros(0, np.int64))
 
     def enter(self, spaces: Int64Column) -> None:
         """Makes these spaces known to ``resolve``."""
-        new = distinct(spaces[~self._entered[spaces]])
-        if not len(new):
-            return
-        self._entered[new] = True
+        new = distinct(spaces[self._place_of[spaces] == 0])
+        if len(new):
+            self._place_of[new] = np.arange(self._last_place + 1, self._last_place + 1 + len(new))
+            self._last_place += len(new)
+            self._pieces.append(self._entered(new))
+
+    def _entered(self, spaces: Int64Column) -> _Entered:
+        """The mappings of some spaces, in the places that the spaces have."""
         rows: list[int] = []
         counts: list[int] = []
-        for number in new.tolist():
+        for number in spaces.tolist():
             extents = self._spaces.spaces[number].extents()
             rows += [row for _, _, row in extents]
             counts.append(len(extents))
         row = np.array(rows, np.int64)
-        key = np.repeat(new.astype(np.uint64) << _SPACE_SHIFT, counts) | (self._mappings[row, 0] >> _PAGE_BITS)
-        order = np.lexsort((self._mappings[row, 0], key))
-        key, row = key[order], row[order]
-        # No space is entered twice, so no key is there already.
-        place = np.searchsorted(self._key, key)
-        self._key, self._row = np.insert(self._key, place, key), np.insert(self._row, place, row)
-        self._set_columns()
-
-    def _set_columns(self) -> None:
-        """What ``resolve`` reads, in the order of the keys."""
-        chosen = self._mappings[self._row]
-        self._space = (self._key >> _SPACE_SHIFT).astype(np.int64)
-        self._start, self._length, self._file_offset = chosen[:, 0].copy(), chosen[:, 1] - chosen[:, 0], chosen[:, 2].copy()
-        self._dso = chosen[:, 3].astype(np.int32)
-        self._has_file = ~self._is_anonymous[self._row]
+        place = np.repeat(self._place_of[spaces].astype(np.uint64), counts)
+        row = row[np.lexsort((self._mappings[row, 0], place))]
+        start, end, file_offset, dso = self._mappings[row].T
+        key = place << _SPACE_SHIFT | start >> _PAGE_BITS  # places ascend already
+        return _Entered(key, start.copy(), end - start, file_offset.copy(), dso.astype(np.int32), ~self._is_anonymous[row])
 
     def resolve(self, address_space: Int64Column, runtime_address: UInt64Column) -> tuple[Int32Column, UInt64Column]:
         """(DSO row or -1, file offset; the address itself for anonymous memory and where nothing is mapped)."""
-        if not len(self._key):
+        if self._pieces:
+            # Places only grow, so what was entered later comes behind.
+            self._all, self._pieces = _put_together([self._all, *self._pieces]), []
+        mappings = self._all
+        if not len(mappings.key):
             return np.full(len(runtime_address), -1, np.int32), runtime_address.copy()
-        key = (address_space.astype(np.uint64) << _SPACE_SHIFT) | (runtime_address >> _PAGE_BITS)
-        row = np.maximum(np.searchsorted(self._key, key, "right") - 1, 0)
-        distance = runtime_address - self._start[row]
-        is_mapped = (self._space[row] == address_space) & (distance < self._length[row])
+        place = self._place_of[address_space].astype(np.uint64) << _SPACE_SHIFT
+        row = np.searchsorted(mappings.key, place | (runtime_address >> _PAGE_BITS), "right") - 1
+        row = np.maximum(row, 0)
+        distance = runtime_address - mappings.start[row]
+        is_mapped = (mappings.key[row] ^ place) >> _SPACE_SHIFT == 0
+        is_mapped &= distance < mappings.length[row]
         is_mapped &= runtime_address < np.uint64(USER_ADDRESS_LIMIT)
-        has_offset = is_mapped & self._has_file[row]
-        offset = np.where(has_offset, distance + self._file_offset[row], runtime_address)
-        return np.where(is_mapped, self._dso[row], np.int32(-1)), offset
+        has_offset = is_mapped & mappings.has_file[row]
+        offset = np.where(has_offset, distance + mappings.file_offset[row], runtime_address)
+        return np.where(is_mapped, mappings.dso[row], np.int32(-1)), offset
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class _Entered:
+    """Mappings of entered spaces by ascending ``key`` (place of the space, first page).  ``start``, ``length`` in the process,
+    ``file_offset`` of the start, ``has_file``: not for anonymous memory."""
+
+    key: UInt64Column
+    start: UInt64Column
+    length: UInt64Column
+    file_offset: UInt64Column
+    dso: Int32Column
+    has_file: BoolColumn
+
+
+def _put_together(pieces: list[_Entered]) -> _Entered:
+    return _Entered(*(np.concatenate([getattr(piece, column.name) for piece in pieces]) for column in fields(_Entered)))

@@ -27,6 +27,8 @@ _ADDRESS_LIMIT = np.uint64(1 << 48)
 _KERNEL_START = np.uint64(2**64 - 2**48)
 # Spaces per generation of the address table: as many as fit beside an address in one key, the kernel half left aside.
 _GENERATION_BITS = 15
+# Room for the addresses of most recordings: what is not used of it costs no memory, and growing means to place all again.
+_KEY_BITS = 18
 # So many words between chains for each in one, such as stack dumps, are not worth being looked through.
 _SPARSE = 4
 _USER_DEFERRED = np.uint64(spec.PERF_CONTEXT_USER_DEFERRED)
@@ -143,7 +145,7 @@ class AddressResolver:
         self._is_kernel_high = is_kernel_high
         self._mappings = mappings
         self._generation = -1
-        self._keys = Interner()
+        self._keys = Interner(bits=_KEY_BITS)
         self._place_of = np.zeros(0, np.int32)
 
     def frames(self, lists: AddressLists, space: Int32Column) -> FrameLists:
@@ -168,7 +170,7 @@ class AddressResolver:
 
     def _generation_places(self, lists: AddressLists, space: Int32Column, generation: int) -> Int32Column:
         if generation != self._generation:
-            self._generation, self._keys, self._place_of = generation, Interner(), np.zeros(0, np.int32)
+            self._generation, self._keys, self._place_of = generation, Interner(bits=_KEY_BITS), np.zeros(0, np.int32)
         if lists.mode is not None:
             return self._by_mode(lists, space)
         addresses = lists.addresses

@@ -13,7 +13,8 @@ from collectors.ingest.frame_builder import KernelFrames, KernelNames, build_fra
 from collectors.ingest.ingest_tables import IngestTables, ingest_tables
 from collectors.ingest.kernel_symbol_records import RecordedKernelNames
 from collectors.ingest.quality_counts import capture_quality, unmapped_count
-from collectors.ingest.sample_columns import SampleCollector, SampleColumns
+from collectors.ingest.sample_columns import SampleColumns
+from collectors.ingest.shared_reading import SampleReading
 from collectors.ingest.stack_states import UNDECIDED_BUT_LINKED, StackFrames, frame_pointer_states
 from collectors.ingest.thread_names import name_timeline, thread_table
 from collectors.perf_data import spec
@@ -60,7 +61,8 @@ def ingest_indexed(recording: Recording, index: RecordIndex, info: CaptureInfo, 
     tables = ingest_tables(recording, index.side_band, image, info.program, unwind_rules)
     was_launched = info.identity.mode is RunMode.PROFILED and not info.identity.instance
     program_start = _program_start(index.side_band) if was_launched else None
-    columns = _sample_columns(recording, index, ChunkIngest(recording, tables, program_start))
+    columns = SampleReading(recording, index, tables, ChunkIngest(recording, tables, program_start)).samples()
+    _check_weights(recording.name, columns)
     nodes, leaves = tables.stacks.finish(columns.node)
     names = RecordedKernelNames(index.side_band.kernel_symbols, environment.kernel)
     kernel = KernelFrames(names, tables.dsos, tables.strings)
@@ -83,17 +85,6 @@ def ingest_indexed(recording: Recording, index: RecordIndex, info: CaptureInfo, 
         samples=samples,
         events=events_of(recording.attributes),
     )
-
-
-def _sample_columns(recording: Recording, index: RecordIndex, stage: ChunkIngest) -> SampleColumns:
-    collector = SampleCollector()
-    for chunk in recording.chunks(index):
-        piece = stage.read(chunk)
-        if piece is not None:
-            collector.add(piece)
-    columns = collector.sorted_columns()
-    _check_weights(recording.name, columns)
-    return columns
 
 
 def _check_weights(name: str, columns: SampleColumns) -> None:

@@ -31,6 +31,14 @@ class PlaceColumns:
     offset: UInt64Column
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class PlaceKeys:
+    """All places of one table in the order of their numbers.  ``odd``: the side table."""
+
+    key: UInt64Column
+    odd: UInt64Column
+
+
 class Places:
     """Numbers places; ``place`` arguments and results are int32 columns."""
 
@@ -69,6 +77,18 @@ class Places:
         # Shifted by one, because 0 cannot be interned; an address of all ones is no code either way.
         numbers = self._odd.intern(addresses + np.uint64(1) + (addresses == np.uint64(2**64 - 1)))[0]
         keys = (np.uint64(_ODD_ROWS[row]) << _OFFSET_BITS) | numbers.astype(np.uint64)
+        return self._interner.intern(keys)[0]
+
+    def keys(self) -> PlaceKeys:
+        return PlaceKeys(self._interner.keys(), self._odd.keys())
+
+    def add_keys(self, places: PlaceKeys) -> Int32Column:
+        """The place of each place of another table, whose DSO rows are the same."""
+        keys = places.key.copy()
+        for code in _ODD_ROWS.values():
+            chosen = np.flatnonzero(keys >> _OFFSET_BITS == np.uint64(code))
+            row = (keys[chosen] & (_OFFSET_LIMIT - np.uint64(1))).astype(np.int64)
+            keys[chosen] = (np.uint64(code) << _OFFSET_BITS) | self._odd.intern(places.odd[row])[0].astype(np.uint64)
         return self._interner.intern(keys)[0]
 
     def columns(self, is_kernel_high: bool) -> PlaceColumns:

@@ -29,6 +29,11 @@ class IngestCounts:
     unknown_events: int = 0
     before_exec: int = 0
 
+    def add(self, other: IngestCounts) -> None:
+        self.mismatched += other.mismatched
+        self.unknown_events += other.unknown_events
+        self.before_exec += other.before_exec
+
 
 def capture_quality(
     recording: Recording, index: RecordIndex, counts: IngestCounts, samples: SampleTable, unmapped_frames: int

@@ -43,16 +43,18 @@ class SampleCollector:
     def add(self, piece: SampleColumns) -> None:
         self.pieces.append(piece)
 
-    def sorted_columns(self) -> SampleColumns:
-        """All samples by (order, position)."""
+    def columns(self) -> SampleColumns:
+        """All samples as they were added."""
         names = [column.name for column in fields(SampleColumns)]
         if not self.pieces:
             return SampleColumns(*(np.zeros(0, dtype) for dtype in _DTYPES))  # type: ignore[arg-type]
-        columns = [np.concatenate([getattr(piece, name) for piece in self.pieces]) for name in names]
+        columns = SampleColumns(*(np.concatenate([getattr(piece, name) for piece in self.pieces]) for name in names))
         self.pieces.clear()
-        by_time, by_position = columns[0], columns[1]
-        if (by_position[1:] < by_position[:-1]).any():
-            rows = np.lexsort((by_position, by_time))
-        else:
-            rows = np.argsort(by_time, kind="stable")
-        return SampleColumns(*(column[rows] for column in columns))
+        return columns
+
+    def sorted_columns(self) -> SampleColumns:
+        """All samples by (order, position)."""
+        columns = self.columns()
+        if (columns.position[1:] < columns.position[:-1]).any():
+            return columns.rows(np.lexsort((columns.position, columns.order)))
+        return columns.rows(np.argsort(columns.order, kind="stable"))

@@ -16,7 +16,10 @@ from collectors.ingest.frame_lists import FrameLists
 from collectors.ingest.ragged import row_positions
 from profiler.model.arrays import BoolColumn, Int32Column, Int64Column, UInt64Column, distinct
 from profiler.model.interner import Interner, first_rows, mixed
-from profiler.model.stack_table import depth_levels
+from profiler.model.stack_table import depth_levels, depths_and_roots
+
+# Room for the nodes of most recordings: what is not used of it costs no memory, and growing means to place all keys again.
+_NODE_BITS = 18
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -45,7 +48,7 @@ class StackBuilder:
 
     def __init__(self, mix: Callable[[UInt64Column], UInt64Column] = mixed) -> None:
         self._mix = mix
-        self._nodes = Interner()
+        self._nodes = Interner(bits=_NODE_BITS)
         # Random factors of a frame code and of a depth; a node's hash is the sum of their products.
         self._code_factor = np.zeros(0, np.uint64)
         self._depth_factor = np.zeros(0, np.uint64)
@@ -65,6 +68,43 @@ class StackBuilder:
         result = result[model]
         self._resolve_collisions(lists, result, model)
         return result
+
+    def add_nodes(self, nodes: StackNodes) -> Int32Column:
+        """The node of each node of another builder, whose frame codes are those of this one."""
+        known = len(self._nodes)
+        numbers = self._nodes.intern(_usable(self._path_hashes(nodes)))[0]
+        prefixes = np.where(nodes.prefix >= 0, numbers[nodes.prefix], np.int32(-1))
+        new = np.flatnonzero(numbers >= known)
+        if len(new):
+            self._store(numbers[new], prefixes[new], nodes.frame[new])
+        is_right = (self._frame.take(numbers) == nodes.frame) & (self._prefix.take(numbers) == prefixes)
+        if not is_right.all():
+            self._add_one_by_one(nodes, is_right, numbers)
+        return numbers
+
+    def _path_hashes(self, nodes: StackNodes) -> UInt64Column:
+        """The hash of each node's path, by pointer doubling: after step k it sums over up to 2**k frames."""
+        depth, _ = depths_and_roots(nodes.prefix)
+        self._code_factor = self._factors(self._code_factor, int(nodes.frame.max(initial=0)), 0)
+        self._depth_factor = self._factors(self._depth_factor, int(depth.max(initial=0)) + 1, 1 << 40)
+        # The last element stands for what is outside of the outermost frame.
+        sums = np.append(self._code_factor.take(nodes.frame) * self._depth_factor.take(depth), np.uint64(0))
+        above = np.append(nodes.prefix, np.int32(-1))
+        while int(above.max()) >= 0:
+            sums, above = sums + sums.take(above), above.take(above)
+        return sums[:-1]
+
+    def _add_one_by_one(self, nodes: StackNodes, is_right: BoolColumn, numbers: Int32Column) -> None:
+        """Corrects ``numbers`` of nodes whose hash is taken by another path, and of all nodes below such."""
+        for row in range(len(numbers)):
+            above = int(nodes.prefix[row])
+            is_right[row] &= above < 0 or is_right[above]
+            if not is_right[row]:
+                path, node = [], row
+                while node >= 0:
+                    path.append(int(nodes.frame[node]))
+                    node = int(nodes.prefix[node])
+                numbers[row] = self._exact_path(path[::-1])
 
     def _hashed(self, lists: FrameLists) -> _Batch:
         depth = row_positions(np.zeros(len(lists.start) - 1, np.int64), lists.lengths)[0]

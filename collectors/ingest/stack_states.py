@@ -10,7 +10,7 @@ import numpy as np
 from profiler.model.arrays import BoolColumn, Int32Column, UInt8Column, UInt64Column, distinct
 from profiler.model.frame_table import CpuMode, FrameTable, lookup_offsets
 from profiler.model.sample_table import StackState
-from profiler.model.stack_table import StackTable
+from profiler.model.stack_table import StackTable, depths_and_roots
 from symbolize.unwind.unwinder import Unwinder
 
 UNDECIDED = 255
@@ -66,15 +66,3 @@ def innermost_user(leaves: Int32Column, stacks: StackTable, frames: FrameTable) 
         nodes[pending] = above
         pending = pending[above >= 0]
     return nodes
-
-
-def depths_and_roots(prefix: Int32Column) -> tuple[Int32Column, Int32Column]:
-    """(number of callers, outermost node) of every node, by pointer doubling."""
-    root = np.where(prefix >= 0, prefix, np.arange(len(prefix), dtype=np.int32))
-    depth = (prefix >= 0).astype(np.int32)
-    while True:
-        step = depth.take(root)
-        if not step.any():
-            return depth, root
-        depth = depth + step
-        root = root.take(root)

@@ -6,7 +6,7 @@ before the first stack is looked at; the second decodes samples in bounded chunk
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from collectors.perf_data import spec
 from collectors.perf_data.attributes import EventAttributes
-from collectors.perf_data.byte_source import WINDOW_BYTES, words_of
+from collectors.perf_data.byte_source import words_of
 from collectors.perf_data.event_selector import EventSelector
 from collectors.perf_data.expansion import Progress, silent
 from collectors.perf_data.features import Features
@@ -27,8 +27,10 @@ from collectors.perf_data.sample_fields import SampleFields, decode_samples
 from collectors.perf_data.sample_layout import SampleLayout, trailers
 from profiler.model.arrays import BoolColumn, Int16Column, Int64Column, UInt64Column
 
-# As many samples as fit a processor's cache with their callchains.
-CHUNK_SAMPLES = 16384
+# As many samples as fit a processor's cache with their callchains; of those with stack dumps fewer, since every process that
+# reads has such a part of the file mapped.
+CHUNK_SAMPLES = 8192
+CHUNK_BYTES = 32 << 20
 MAX_RECORD_BYTES = 65535
 
 
@@ -77,16 +79,22 @@ class Recording:
         stream = self.stream
         return index_records(stream.source, stream.extent, trailers(self.attributes), is_unfinished=stream.is_unfinished)
 
-    def chunks(self, index: RecordIndex) -> Iterator[Chunk]:
-        """All samples, chunk by chunk; a chunk's arrays are valid as long as they are referenced."""
-        selector = EventSelector(self.attributes, self.name)
+    def windows(self, index: RecordIndex) -> list[slice]:
+        """The samples (rows of ``index.sample_offsets``) that are read together, in the order of the file."""
         offsets = index.sample_offsets
-        start = 0
+        windows, start = [], 0
         while start < len(offsets):
-            limit = int(np.searchsorted(offsets, offsets[start] + (WINDOW_BYTES - MAX_RECORD_BYTES)))
+            limit = int(np.searchsorted(offsets, offsets[start] + (CHUNK_BYTES - MAX_RECORD_BYTES)))
             end = min(start + CHUNK_SAMPLES, max(limit, start + 1))
-            yield from self._chunks_between(selector, offsets[start:end], index.end)
+            windows.append(slice(start, end))
             start = end
+        return windows
+
+    def chunks(self, index: RecordIndex, windows: Sequence[slice] | None = None) -> Iterator[Chunk]:
+        """The samples of some windows (without: all), chunk by chunk; its arrays are valid as long as they are referenced."""
+        selector = EventSelector(self.attributes, self.name)
+        for window in self.windows(index) if windows is None else windows:
+            yield from self._chunks_between(selector, index.sample_offsets[window], index.end)
 
     def _chunks_between(self, selector: EventSelector, offsets: Int64Column, data_end: int) -> Iterator[Chunk]:
         first, last = int(offsets[0]), int(offsets[-1])

@@ -9,7 +9,6 @@ import numpy as np
 
 from collectors.perf_data import spec
 from collectors.perf_data.byte_source import WINDOW_BYTES, ByteSource, Section, words_of
-from collectors.perf_data.record_walk import no_record_message
 from collectors.perf_data.sample_layout import Trailers
 from collectors.perf_data.side_band import RecordWindow, SideBand, SideBandDecoder
 from profiler.errors import FormatError
@@ -57,6 +56,8 @@ def index_records(source: ByteSource, extent: Section, trailers: Trailers, *, is
         position = following
     is_cut = position < end or is_unfinished
     if position < end and not is_unfinished:
+        from collectors.perf_data.record_walk import no_record_message
+
         raise FormatError(source.name, no_record_message(source, position, end), position)
     return RecordIndex(
         sample_offsets=np.concatenate(samples) if samples else np.zeros(0, np.int64),

@@ -10,12 +10,12 @@ import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from collectors.attach_target import AttachTarget, check_access, find_target
-from collectors.guard import GroupGuard
 from collectors.host import host_facts
-from collectors.perf_record import perf_version
+from collectors.processes.guard import GroupGuard
+from collectors.profilers.perf_record import perf_version
+from collectors.profilers.pyspy import PySpySettings, pyspy_version
 from collectors.prometheus import check_series, fetch_text
-from collectors.pyspy import PySpySettings, pyspy_version
+from collectors.targets.attach_target import AttachTarget, check_access, find_target
 from profiler.attach.instance import AttachedInstance
 from profiler.attach.kept_windows import KeptWindows
 from profiler.attach.observer import AttachObserver

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 
-from collectors.attach_target import AttachTarget
-from collectors.process_status import status_of
-from collectors.process_times import CpuUsage, cpu_usage, used_between
+from collectors.processes.process_status import status_of
+from collectors.processes.process_times import CpuUsage, cpu_usage, used_between
 from collectors.prometheus import MetricsPage, fetch_page, page_metrics
+from collectors.targets.attach_target import AttachTarget
 from profiler.attach.plan import AttachPlan
 from profiler.errors import CaptureError
 from profiler.model.run import Metric, RunOutcome

@@ -62,16 +62,15 @@ def server_options(arguments: argparse.Namespace) -> ServerOptions | None:
 
 def _is_safe(server: str) -> bool:
     """Nobody else can read what is sent there."""
-    import ipaddress
     import urllib.parse
+
+    from profiler.protocol.loopback import is_loopback
 
     try:
         parts = urllib.parse.urlsplit(server)
-        if parts.scheme != "http" or parts.hostname == "localhost":
-            return parts.scheme in ("http", "https")
-        return ipaddress.ip_address(parts.hostname or "").is_loopback
     except ValueError:
         return False
+    return parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname or ""))
 
 
 def fetch_json(options: ServerOptions, path: str) -> Json:

@@ -8,6 +8,7 @@ and SIGTERM; 141 the reader of the output went away.
 from __future__ import annotations
 
 import argparse
+import atexit
 import errno
 import gc
 import importlib
@@ -84,6 +85,8 @@ class CommandModule(Protocol):
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command; returns its exit code."""
     gc.set_threshold(_GARBAGE_THRESHOLD)
+    # The interpreter looks at every object several times when it ends; the operating system takes all of them back at once.
+    atexit.register(gc.freeze)
     open_missing_streams()
     accept_any_text(sys.stdout)
     accept_any_text(sys.stderr)

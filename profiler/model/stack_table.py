@@ -61,3 +61,15 @@ def depth_levels(prefix: Int32Column) -> list[Int32Column]:
     order = np.argsort(depth.astype(np.uint16) if is_shallow else depth, kind="stable").astype(np.int32)
     bounds = np.searchsorted(depth[order], np.arange(int(depth.max(initial=-1)) + 2))
     return [order[a:b] for a, b in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)]
+
+
+def depths_and_roots(prefix: Int32Column) -> tuple[Int32Column, Int32Column]:
+    """(number of callers, outermost node) of every node, by pointer doubling."""
+    root = np.where(prefix >= 0, prefix, np.arange(len(prefix), dtype=np.int32))
+    depth = (prefix >= 0).astype(np.int32)
+    while True:
+        step = depth.take(root)
+        if not step.any():
+            return depth, root
+        depth = depth + step
+        root = root.take(root)

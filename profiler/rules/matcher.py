@@ -10,8 +10,9 @@ import numpy as np
 
 from profiler.model.arrays import BoolColumn, Int64Column
 from profiler.model.category import OTHER, Places, Rule, RuleMatches, RuleSet
+from profiler.model.function import NameSource
+from profiler.model.function_table import FunctionTable
 from profiler.model.rule_pattern import RulePattern
-from profiler.model.symbols import Function, NameSource
 from profiler.rules.loader import NAMES_OF_SUMS, PLACEHOLDER
 from profiler.rules.name_search import NameSearch
 
@@ -29,6 +30,7 @@ class _Place(NamedTuple):
 
 # (key, trait key) of a function
 _Names = tuple[str, str]
+_NO_NAMES = "", ""
 
 
 class RuleMatcher:
@@ -47,7 +49,6 @@ class RuleMatcher:
         # looked through and in which their pattern is found.
         self._nameless = tuple(place for place, row in enumerate(order) if self._rules[row].function is None)
         self._known_names: set[str] = set()
-        self._words: dict[str, tuple[str, ...]] = {}
         self._found_in: dict[str, list[int]] = {}
         self._category_rows: dict[str, int] = {}
         self._groups: list[str] = []
@@ -59,22 +60,21 @@ class RuleMatcher:
                 self._under_rows[rule.under.text] = len(self._under_rows)
                 self._under_patterns.append(rule.under)
         self._under_found: list[set[str]] = [set() for _ in self._under_patterns]
-        self._nameless_of_dso: dict[str, list[int]] = {}
+        self._nameless_of_file: dict[tuple[str, str], list[int]] = {}
         self._places_of_dso: dict[str, frozenset[int]] = {}
         self._categories_of_file: dict[tuple[int, str, str], str | None] = {}
         self._answers: dict[tuple[str, str, str, str], tuple[tuple[int, int, int], ...]] = {}
 
-    def match(
-        self, functions: Sequence[Function], files: Sequence[str], dso_names: Sequence[str], places: Places
-    ) -> RuleMatches:
+    def match(self, functions: FunctionTable, files: Sequence[str], dso_names: Sequence[str], places: Places) -> RuleMatches:
         """The rules that match each place, in the order in which they are to be tried (see ``RuleMatches``)."""
-        names = [_searched_names(function) for function in functions]
+        names, names_of_function = _searched_names(functions)
         self._look_through(names)
-        question, first = _questions(names, places)
+        names_of_place = names_of_function[places.function]
+        question, first = _questions(names, names_of_place, places)
         answers = [
-            self._matches(names[function], files[file] if file >= 0 else "", dso_names[dso] if dso >= 0 else "")
-            for function, file, dso in zip(
-                places.function[first].tolist(), places.file[first].tolist(), places.dso[first].tolist(), strict=True
+            self._matches(names[row], files[file] if file >= 0 else "", dso_names[dso] if dso >= 0 else "")
+            for row, file, dso in zip(
+                names_of_place[first].tolist(), places.file[first].tolist(), places.dso[first].tolist(), strict=True
             )
         ]
         counts = np.array([len(answer) for answer in answers], np.int32)
@@ -92,7 +92,7 @@ class RuleMatcher:
             groups=tuple(self._groups),
             is_passthrough=np.array(self._is_passthrough, np.bool_),
             under_patterns=tuple(self._under_rows),
-            under_hits=self._under_hits(names),
+            under_hits=self._under_hits(names)[:, names_of_function],
         )
 
     def _look_through(self, names: Sequence[_Names]) -> None:
@@ -100,7 +100,7 @@ class RuleMatcher:
         distinct = dict.fromkeys(itertools.chain.from_iterable(names))
         new = [name for name in distinct if name and name not in self._known_names]
         self._known_names.update(new)
-        search = NameSearch(new, self._words)
+        search = NameSearch(new)
         for place, row in enumerate(self._order):
             function = self._rules[row].function
             for name in search.with_pattern(function) if function is not None else ():
@@ -110,7 +110,9 @@ class RuleMatcher:
 
     def _matches(self, names: _Names, file: str, dso: str) -> tuple[tuple[int, int, int], ...]:
         """(rule, category, under pattern) of every rule that can take the place."""
-        key = (*names, file, dso)
+        # Names in which no pattern is found are alike, and most are.
+        known_names = names if any(name in self._found_in for name in names) else _NO_NAMES
+        key = (*known_names, file, dso)
         answer = self._answers.get(key)
         if answer is None:
             answer = self._answers[key] = tuple(self._try_rules(_Place(*key)))
@@ -130,17 +132,20 @@ class RuleMatcher:
         return found
 
     def _candidates(self, place: _Place) -> list[int]:
-        """The rules whose ``function`` and ``dso`` patterns let this place pass, in the order of trial."""
-        if place.key not in self._found_in and place.trait_key not in self._found_in:
-            return self._nameless_candidates(place.dso)
-        by_name = {*self._found_in.get(place.key, ()), *self._found_in.get(place.trait_key, ())}
-        return [self._order[at] for at in sorted(self._passing(place.dso).intersection(by_name.union(self._nameless)))]
+        """The rules whose ``function`` and ``dso`` patterns let this place pass, and of those without a ``function`` pattern
+        the ones that match, in the order of trial."""
+        by_trait = (at for at in self._found_in.get(place.trait_key, ()) if not self._rules[self._order[at]].is_transparent)
+        by_name = {*self._found_in.get(place.key, ()), *by_trait}
+        named = self._passing(place.dso).intersection(by_name)
+        return [self._order[at] for at in sorted([*named, *self._nameless_matches(place)])]
 
-    def _nameless_candidates(self, dso: str) -> list[int]:
-        known = self._nameless_of_dso.get(dso)
+    def _nameless_matches(self, place: _Place) -> list[int]:
+        key = place.file, place.dso
+        known = self._nameless_of_file.get(key)
         if known is None:
-            passing = self._passing(dso)
-            known = self._nameless_of_dso[dso] = [self._order[at] for at in self._nameless if at in passing]
+            passing = [at for at in self._nameless if at in self._passing(place.dso)]
+            matching = [at for at in passing if self._category_of_file(self._order[at], place) is not None]
+            known = self._nameless_of_file[key] = matching
         return known
 
     def _passing(self, dso: str) -> frozenset[int]:
@@ -174,10 +179,10 @@ class RuleMatcher:
         return hits
 
 
-def _questions(names: Sequence[_Names], places: Places) -> tuple[Int64Column, Int64Column]:
-    """(number of each place's question, one place of each question): thousands of addresses without a name are one question."""
+def _questions(names: Sequence[_Names], names_of_place: Int64Column, places: Places) -> tuple[Int64Column, Int64Column]:
+    """(number of each place's question, one place of each question)."""
     numbers: dict[_Names, int] = {}
-    name = np.array([numbers.setdefault(pair, len(numbers)) for pair in names], np.int64)[places.function]
+    name = np.array([numbers.setdefault(pair, len(numbers)) for pair in names], np.int64)[names_of_place]
     file, dso = places.file.astype(np.int64) + 1, places.dso.astype(np.int64) + 1
     keys = (name * (int(file.max(initial=0)) + 1) + file) * (int(dso.max(initial=0)) + 1) + dso
     _, first, number = np.unique(keys, return_index=True, return_inverse=True)
@@ -188,24 +193,26 @@ def _questions(names: Sequence[_Names], places: Places) -> tuple[Int64Column, In
     return place_of[number], first[rank]
 
 
-def _searched_names(function: Function) -> _Names:
-    """The names that patterns are searched in.  Code without a name has only its DSO's: thousands of addresses in a stripped
-    file are one question."""
-    if function.name_source is NameSource.UNRESOLVED:
-        return function.key.partition("+0x")[0], ""
-    return function.key, function.trait_key
+def _searched_names(functions: FunctionTable) -> tuple[list[_Names], Int64Column]:
+    """(names that patterns are searched in, row of those of each function).  Code without a name has only its DSO's: thousands
+    of addresses in a stripped file are one question."""
+    named = [
+        (function.key, function.trait_key)
+        if function.name_source is not NameSource.UNRESOLVED
+        else (function.key.partition("+0x")[0], "")
+        for function in functions.named
+    ]
+    rows = np.concatenate([np.arange(len(named)), functions.file + np.int64(len(named))])
+    return [*named, *((name, "") for name in functions.file_names)], rows
 
 
 def _category_of(rule: Rule, place: _Place) -> str | None:
-    """The category that the rule gives to this place ("" for a transparent rule), or None when it does not match."""
+    """The category that the rule gives to this place ("" for a transparent rule), or None when it does not match.  Its
+    function pattern, if any, is known to match."""
     groups = {"dso": place.dso}
-    if rule.function is not None:
-        found = rule.function.search(place.key)
-        if found is None and place.trait_key and not rule.is_transparent:
-            found = rule.function.search(place.trait_key)
-        if found is None:
-            return None
-        groups |= found.groupdict("")
+    if rule.function is not None and "{" in rule.category:
+        found = rule.function.search(place.key) or rule.function.search(place.trait_key)
+        groups |= found.groupdict("") if found is not None else {}
     for pattern, text in ((rule.file, place.file), (rule.dso, place.dso)):
         if pattern is not None:
             found = pattern.search(text) if text else None

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from profiler.model.rule_pattern import RulePattern
+
 _WORD = re.compile(r"(?:[\w :/,<>&=~-]|\\[.$^*+?(){}\[\]|])+", re.ASCII)
 _ESCAPE = re.compile(r"\\(.)")
 # What refers to other parts of the pattern or changes how they are read: such patterns stay whole.
@@ -18,16 +20,16 @@ NOT_DIVISIBLE = re.compile(r"\\[1-9]|\(\?P=|\(\?\(|\(\?[aiLmsux-]")
 
 def presence_test(pattern: str) -> Callable[[str], bool]:
     """A function that says for a text what ``bool(re.search(pattern, text))`` says."""
-    branches = [] if NOT_DIVISIBLE.search(pattern) else _branches(pattern)
-    if len(branches) < 2:
-        search = re.compile(pattern).search
+    parts = branches(pattern)
+    if len(parts) < 2:
+        search = RulePattern((pattern,)).search
         return lambda text: search(text) is not None
-    words = tuple(_ESCAPE.sub(r"\1", branch) for branch in branches if _WORD.fullmatch(branch))
-    starts = tuple(_ESCAPE.sub(r"\1", branch[1:]) for branch in branches if branch[:1] == "^" and _WORD.fullmatch(branch[1:]))
-    anchored = [branch[1:] for branch in branches if branch[:1] == "^" and not _WORD.fullmatch(branch[1:])]
-    others = [branch for branch in branches if branch[:1] != "^" and not _WORD.fullmatch(branch)]
-    matches = re.compile("|".join(anchored)).match if anchored else _never
-    finds = re.compile("|".join(others)).search if others else _never
+    words = tuple(_ESCAPE.sub(r"\1", part) for part in parts if _WORD.fullmatch(part))
+    starts = tuple(_ESCAPE.sub(r"\1", part[1:]) for part in parts if part[:1] == "^" and _WORD.fullmatch(part[1:]))
+    anchored = [part[1:] for part in parts if part[:1] == "^" and not _WORD.fullmatch(part[1:])]
+    others = [part for part in parts if part[:1] != "^" and not _WORD.fullmatch(part)]
+    matches = RulePattern(("|".join(anchored),)).compiled.match if anchored else _never
+    finds = RulePattern(("|".join(others),)).compiled.search if others else _never
 
     def is_present(text: str) -> bool:
         if text.startswith(starts) or matches(text) is not None:
@@ -42,6 +44,11 @@ def presence_test(pattern: str) -> Callable[[str], bool]:
 
 def _never(text: str) -> None:
     return None
+
+
+def branches(pattern: str) -> list[str]:
+    """Patterns of which one is found where ``pattern`` is; the pattern itself where it cannot be taken apart."""
+    return [pattern] if NOT_DIVISIBLE.search(pattern) else _branches(pattern)
 
 
 def _branches(pattern: str) -> list[str]:

@@ -7,23 +7,24 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from profiler.service import sqlite_agents, sqlite_jobs
 from profiler.service.access import sqlite_tokens
 from profiler.service.access.sqlite_tokens import SqliteTokenRegistry
 from profiler.service.access.token_registry import TokenRegistry
-from profiler.service.agent_registry import AgentRegistry
+from profiler.service.agents import sqlite_agents
+from profiler.service.agents.agent_registry import AgentRegistry
+from profiler.service.agents.sqlite_agents import SqliteAgentRegistry
 from profiler.service.experiments import sqlite_experiments
 from profiler.service.experiments.experiment_board import ExperimentBoard
 from profiler.service.experiments.sqlite_experiments import SqliteExperimentBoard
 from profiler.service.ingest import ingest
 from profiler.service.ingest.ingest import Ingest, open_ingest
-from profiler.service.job_board import JobBoard
+from profiler.service.jobs import sqlite_jobs
+from profiler.service.jobs.job_board import JobBoard
+from profiler.service.jobs.sqlite_jobs import SqliteJobBoard
 from profiler.service.pages.login import sqlite_page_sessions
 from profiler.service.pages.login.page_sessions import PageSessionRegistry
 from profiler.service.pages.login.sqlite_page_sessions import SqlitePageSessionRegistry
 from profiler.service.service_file import open_service_file
-from profiler.service.sqlite_agents import SqliteAgentRegistry
-from profiler.service.sqlite_jobs import SqliteJobBoard
 from profiler.store.store import Store, open_store
 
 # Of every module that owns tables in the service database.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from symbolize.elf.image import ElfImage
 from symbolize.unwind.dso_rules import DsoRules
 from symbolize.unwind.page_table import PageTable
 from symbolize.unwind.rule_rows import ENDS_THREAD, HAS_NO_RULES, NO_RULES, NOT_COMPILED, RuleColumns, RuleRow, RuleRows
-from symbolize.unwind.stored_rules import KeptRules, RuleStore, file_layout, packed
+from symbolize.unwind.stored_rules import KeptRules, RuleStore, StoredRules, file_layout, packed
 from symbolize.unwind.thread_entries import ThreadEntries
 
 _SYSCALL = b"\x0f\x05"
@@ -121,6 +121,19 @@ class CodeRules:
                     self._pages.restore(dso, self._kept[dso].pages())
                 self._store.store_rules(image.build_id, packed(image, self._pages.pages(dso), self._rows))
         self._grown.clear()
+
+    def new_rules(self) -> dict[int, StoredRules]:
+        """The rules of all DSOs of which more were compiled, except those that are kept already."""
+        images = {dso: self._image(dso) for dso in sorted(self._grown)}
+        return {dso: packed(image, self._pages.pages(dso), self._rows) for dso, image in images.items() if image is not None}
+
+    def add_rules(self, rules: Mapping[int, StoredRules]) -> None:
+        """Takes over what ``new_rules`` gave for the same images."""
+        for dso, stored in rules.items():
+            for unknown in self._pages.unknown_dsos(np.array([dso], np.int32)):
+                self._add_dso(unknown)
+            self._pages.restore(dso, KeptRules(stored, self._rows).pages())
+            self._grown.add(dso)
 
     def _compile(self, dso: Int32Column, lookup_offset: Int64Column) -> None:
         for row in distinct(dso).tolist():

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from profiler.errors import FormatError
-from profiler.model.arrays import BoolColumn, Int32Column, Int64Column
+from profiler.model.arrays import BoolColumn, Int32Column, Int64Column, is_among
 from symbolize.elf.call_frame_index import CallFrameIndex, call_frame_indexes
 from symbolize.elf.call_frame_program import CFA_BY_EXPRESSION, CfaRule, FrameProgram, RuleKind
 from symbolize.elf.image import ElfImage
@@ -87,12 +87,12 @@ class DsoRules:
         return result
 
     def may_lie_in(self, link_addresses: Int64Column, starts: Int64Column) -> BoolColumn:
-        """False where ``function_starts`` is none of ``starts``, told without a look at the FDEs."""
+        """False where ``function_starts`` is none of ``starts``, which ascend, told without a look at the FDEs."""
         result = np.zeros(len(link_addresses), np.bool_)
         number = 0
         while (index := self._index(number)) is not None:
             candidates = index.candidates(link_addresses)
-            result |= (candidates >= 0) & np.isin(index.starts[candidates], starts)
+            result |= (candidates >= 0) & is_among(index.starts[candidates], starts)
             number += 1
         return result
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from profiler.errors import FormatError
-from profiler.model.arrays import BoolColumn, Int64Column, UInt64Column
+from profiler.model.arrays import BoolColumn, Int64Column, UInt64Column, is_among
 from symbolize.elf.image import ElfImage
 from symbolize.elf.layout import SHT_DYNSYM, SHT_SYMTAB
 from symbolize.elf.symbol_records import string_at, symbol_records
@@ -68,7 +68,7 @@ class ThreadEntries:
             return np.zeros(len(link), np.bool_)
         result = np.zeros(len(link), np.bool_)
         near = np.flatnonzero(self._rules.may_lie_in(link.view(np.int64), self._roots))
-        result[near] = np.isin(self._rules.function_starts(link[near].view(np.int64)), self._roots)
+        result[near] = is_among(self._rules.function_starts(link[near].view(np.int64)), self._roots)
         return result
 
     def _in_entry_code(self, link: UInt64Column) -> BoolColumn:

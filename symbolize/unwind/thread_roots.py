@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from profiler.errors import FormatError
-from profiler.model.arrays import Int64Column, UInt8Column
+from profiler.model.arrays import Int64Column, UInt8Column, is_among
 from symbolize.elf.image import ElfImage
 from symbolize.elf.layout import EM_X86_64
 from symbolize.elf.symbol_records import SYMBOL_RECORD, SymbolRecords, symbol_records
@@ -61,7 +61,7 @@ class _Code:
         at = at[at + skip + 4 <= len(body)]
         distance = body[(at + skip)[:, None] + np.arange(4)].copy().view("<i4")[:, 0].astype(np.int64)
         targets = start + at + skip + 4 + distance
-        return set(targets[np.isin(targets, self.starts)].tolist())
+        return set(targets[is_among(targets, self.starts)].tolist())
 
 
 def thread_root_functions(image: ElfImage, function_starts: Callable[[], Int64Column]) -> Int64Column:

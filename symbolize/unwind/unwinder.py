@@ -7,7 +7,7 @@ registers (``FullWalk``).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,6 +20,7 @@ from symbolize.unwind.stacks import AddressMap as AddressMap
 from symbolize.unwind.stacks import EndReason as EndReason
 from symbolize.unwind.stacks import StackDumps as StackDumps
 from symbolize.unwind.stored_rules import RuleStore as RuleStore
+from symbolize.unwind.stored_rules import StoredRules
 from symbolize.unwind.unwound_stacks import UnwoundStacks as UnwoundStacks
 
 if TYPE_CHECKING:
@@ -76,6 +77,14 @@ class Unwinder:
         """Can a stack end there: the return address is undefined by CFI, or the function is known as an entry of threads.
         ``file_offset``: look-up offsets, for callers one less than the return address."""
         return self._code.is_thread_entry(dso, file_offset)
+
+    def new_rules(self) -> dict[int, StoredRules]:
+        """By DSO row, the rules of those of which some were compiled since the last time they were stored."""
+        return self._code.new_rules()
+
+    def add_rules(self, rules: Mapping[int, StoredRules]) -> None:
+        """Takes over ``new_rules`` of another unwinder with the same images."""
+        self._code.add_rules(rules)
 
     def keep_rules(self) -> None:
         """Stores what was compiled since the last time."""

@@ -180,7 +180,7 @@ def _random_kills(fake: FakeAggregator, it: AgentProcess, kills: int, seed: int)
         fake.orders.append(JobOrder(f"job{number}", JobKind.RUN, "load", "base", "s", "i1", number, runs=3, is_profiled=False))
         time.sleep(generator.uniform(0.3, 4.0))
         it.kill()
-        assert gone_within(8, MARK, "collectors.agent.job_process"), "a workload outlived its agent"
+        assert gone_within(8, MARK, "collectors.agent.jobs.job_process"), "a workload outlived its agent"
         for path in (it.spool / "store" / "captures").glob("*/*.capture"):
             seen.add(hashlib.sha256(path.read_bytes()).hexdigest())
         it.start()
@@ -304,7 +304,7 @@ def test_the_token_is_in_no_process_list_no_log_and_no_capture(
     fake.orders = [RUN]
     fake.wait_for(lambda: "running" in fake.states("run"))
     looked_at = 0
-    for pid in (it.pid, *running_with(MARK), *running_with("collectors.agent.job_process")):
+    for pid in (it.pid, *running_with(MARK), *running_with("collectors.agent.jobs.job_process")):
         for name in ("cmdline", "environ"):
             with contextlib.suppress(FileNotFoundError, ProcessLookupError):
                 assert TOKEN.encode() not in Path("/proc", str(pid), name).read_bytes()
@@ -372,7 +372,7 @@ def test_cancelled_and_terminated_jobs_end_with_all_they_started(
     report = fake.wait_until_final("watch", 5)
     assert report.state is JobState.FAILED
     assert report.detail.startswith("the agent was told to end")
-    assert gone_within(5, "collectors.agent.job_process")
+    assert gone_within(5, "collectors.agent.jobs.job_process")
     it.start()
     fake.wait_for(lambda: set(report.captures) <= set(fake.commits), what="windows of before the end")
 

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 import trustme
 
-from collectors.agent.agent_file import read_agent_file
-from collectors.agent.server_connection import ServerAddress, ServerConnection
-from collectors.agent.server_errors import ServerTrouble
-from collectors.agent.spool_lock import spool_lock
+from collectors.agent.config.agent_file import read_agent_file
+from collectors.agent.connection.server_connection import ServerAddress, ServerConnection
+from collectors.agent.connection.server_errors import ServerTrouble
+from collectors.agent.spool.spool_lock import spool_lock
 from collectors.host import host_facts
 from profiler.errors import SlotscopeError
 from profiler.protocol.hello import AgentHello, AgentLimits, SpoolState
@@ -122,7 +122,7 @@ def _second_agent(site: Site) -> str:
 
 
 def _full_spool(site: Site) -> str:
-    from collectors.agent.spool import open_spool
+    from collectors.agent.spool.spool import open_spool
 
     spool = dataclasses.replace(open_spool(site.directory / "full", 1 << 20), limit_bytes=1)
     return spool.problem()

@@ -21,9 +21,9 @@ from profiler.codec.json_values import from_json, to_json
 from profiler.protocol.addresses import HELLO, JOB_REPORT, JOBS
 from profiler.protocol.job import JobReport, JobState
 from profiler.service.access.token_registry import Scope
+from profiler.service.agents.known_hosts import Hosts
 from profiler.service.api.answers import JobSubmission
 from profiler.service.api.settings import ServiceSettings
-from profiler.service.known_hosts import Hosts
 from support.aggregators import attach_order, hello
 from support.served_aggregator import ServedAggregator, many_descriptors, served, served_with, slotscope, token_of
 

@@ -10,11 +10,11 @@ from profiler.model.run import HostFacts
 from profiler.protocol.clock import ClockOffset
 from profiler.protocol.hello import PROTOCOL_VERSION, AgentHello, AgentLimits, OfferedTarget, OfferedWorkload, SpoolState
 from profiler.protocol.job import JobKind, JobOrder, JobReport, JobState
-from profiler.service.agent_registry import KnownAgent
+from profiler.service.agents.agent_registry import KnownAgent
 from profiler.service.experiments.capture_shelf import MissedWindow
 from profiler.service.experiments.course import Course
 from profiler.service.experiments.experiment_board import SubmittedExperiment
-from profiler.service.job_board import StoredJob
+from profiler.service.jobs.job_board import StoredJob
 from profiler.store.records import SessionState
 
 SECOND = 1_000_000_000

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from profiler.model.arrays import BoolColumn, Int32Column, UInt8Column
+from profiler.model.arrays import BoolColumn, Int32Column, UInt8Column, UInt64Column, distinct
 from profiler.model.capture import Capture
 from profiler.model.dso import Dso, DsoKind
-from profiler.model.symbols import NO_CAVEATS, DsoOutcome, DsoSymbols, Function, InlineChains, NameSource, SymbolizedCapture
+from profiler.model.function import Function, NameSource
+from profiler.model.function_table import FunctionTable
+from profiler.model.symbols import NO_CAVEATS, DsoOutcome, DsoSymbols, InlineChains, SymbolizedCapture
 
 KeyOfName = Callable[[str], tuple[str, str]]
 """(key, trait key) of a function's shown or linkage name."""
@@ -58,28 +60,59 @@ def apply_symbols(
         is_answered[piece.frames] = True
     pieces.append(_known_at_capture(capture, ~is_answered, names, key_of_name))
     chains, has_debug_info = _in_frame_order(pieces, len(capture.frames))
+    functions, rows = names.table(chains.function)
+    chains = replace(chains, function=rows)
     return SymbolizedCapture(
         capture=capture,
-        functions=tuple(names.functions),
+        functions=functions,
         files=tuple(names.files),
         chains=chains,
         has_debug_info=has_debug_info,
-        outcomes=_outcomes(capture, answers, chains, names.functions),
+        outcomes=_outcomes(capture, answers, chains, functions),
     )
 
 
 @dataclass(slots=True)
 class _Names:
-    """Functions and files, each once; filled while one capture is put together."""
+    """Functions and files, each once; filled while one capture is put together.
+
+    Places without a name have numbers below zero until all are there: ``places`` holds them in pieces, as row of
+    ``place_files`` and offset, ``place_count`` is how many they are.
+    """
 
     functions: dict[Function, int] = field(default_factory=dict)
     files: dict[str, int] = field(default_factory=dict)
+    place_files: dict[str, int] = field(default_factory=dict)
+    places: list[tuple[Int32Column, UInt64Column]] = field(default_factory=list)
+    place_count: int = 0
 
     def function(self, function: Function) -> int:
         return self.functions.setdefault(function, len(self.functions))
 
+    def nameless(self, file_names: Sequence[str], file: Int32Column, offset: UInt64Column) -> Int32Column:
+        """``file``: row of ``file_names``."""
+        rows = [self.place_files.setdefault(name, len(self.place_files)) for name in file_names]
+        self.places.append((np.array(rows, np.int32)[file], offset))
+        self.place_count += len(file)
+        return np.arange(len(file) - self.place_count - 1, -self.place_count - 1, -1, dtype=np.int32)
+
     def file(self, path: str) -> int:
         return self.files.setdefault(path, len(self.files))
+
+    def table(self, numbers: Int32Column) -> tuple[FunctionTable, Int32Column]:
+        """(all functions, the rows that ``numbers`` have become)."""
+        files, offsets = np.zeros(0, np.int32), np.zeros(0, np.uint64)
+        if self.places:
+            files, offsets = (np.concatenate(column) for column in zip(*self.places, strict=True))
+        order = np.lexsort((offsets, files))
+        file, offset = files[order], offsets[order]
+        is_first = np.ones(len(order), np.bool_)
+        is_first[1:] = (file[1:] != file[:-1]) | (offset[1:] != offset[:-1])
+        row_of = np.zeros(len(order), np.int32)
+        row_of[order] = len(self.functions) - 1 + np.cumsum(is_first)
+        rows, is_nameless = numbers.copy(), numbers < 0
+        rows[is_nameless] = row_of[-1 - numbers[is_nameless]]
+        return FunctionTable(tuple(self.functions), tuple(self.place_files), file[is_first], offset[is_first]), rows
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -92,7 +125,9 @@ class _Piece:
 
 
 def _answered(frames: Int32Column, answer: DsoSymbols, names: _Names) -> _Piece:
-    functions = np.array([names.function(function) for function in answer.functions], np.int32)
+    table = answer.functions
+    named = np.array([names.function(function) for function in table.named], np.int32)
+    functions = np.concatenate([named, names.nameless(table.file_names, table.file, table.offset)])
     files = np.array([*(names.file(path) for path in answer.files), -1], np.int32)
     chains = answer.chains
     moved = InlineChains(chains.start, functions[chains.function], files[chains.file], chains.line, chains.column)
@@ -103,48 +138,46 @@ def _known_at_capture(capture: Capture, is_open: BoolColumn, names: _Names, key_
     """Chains of one frame each for what no symbolizer answered: names from the recording, else the address itself; for
     interpreted code also its source line."""
     frames = np.flatnonzero(is_open).astype(np.int32)
-    functions = np.zeros(len(frames), np.int32)
+    symbol, dso = capture.frames.symbol[frames], capture.frames.dso[frames]
     files, lines = _sources(capture, frames, names)
-    symbols, offsets, dsos = (
-        column[frames].tolist() for column in (capture.frames.symbol, capture.frames.offset, capture.frames.dso)
-    )
-    by_name: dict[tuple[int, bool], int] = {}
-    by_place: dict[tuple[int, int], int] = {}
-    has_offsets = [dso.kind in _KINDS_WITH_FILE_OFFSETS for dso in capture.dsos]
-    for position, (symbol, offset, dso_row) in enumerate(zip(symbols, offsets, dsos, strict=True)):
-        if symbol < 0:
-            place = dso_row, offset if dso_row >= 0 and has_offsets[dso_row] else 0
-            if place not in by_place:
-                by_place[place] = names.function(_unresolved(capture.dsos[dso_row] if dso_row >= 0 else None, offset))
-            functions[position] = by_place[place]
-            continue
-        known = symbol, files[position] >= 0
-        if known not in by_name:
-            name = capture.strings[symbol]
-            # The key of native code would take "<module>" for template arguments.
-            key = name_as_key(name) if known[1] else key_of_name(name)
-            by_name[known] = names.function(Function(name, name, *key, NameSource.CAPTURE))
-        functions[position] = by_name[known]
+    functions = np.zeros(len(frames), np.int32)
+    named = np.flatnonzero(symbol >= 0)
+    functions[named] = _named_at_capture(capture, symbol[named], files[named] >= 0, names, key_of_name)
+    has_offset = np.array([*(each.kind in _KINDS_WITH_FILE_OFFSETS for each in capture.dsos), False], np.bool_)[dso]
+    places = np.flatnonzero((symbol < 0) & has_offset)
+    offsets = capture.frames.offset[frames[places]]
+    functions[places] = names.nameless([each.name for each in capture.dsos], dso[places], offsets)
+    others = np.flatnonzero((symbol < 0) & ~has_offset)
+    for row in distinct(dso[others]).tolist():
+        name = capture.dsos[row].name if row >= 0 else "[unknown]"
+        functions[others[dso[others] == row]] = names.function(Function(name, name, name, "", NameSource.UNRESOLVED))
     start, columns = np.arange(len(frames) + 1, dtype=np.int32), np.zeros(len(frames), np.int32)
-    chains = InlineChains(start, functions, np.array(files, np.int32), lines, columns)
-    return _Piece(frames, chains, np.zeros(len(frames), np.uint8))
+    return _Piece(frames, InlineChains(start, functions, files, lines, columns), np.zeros(len(frames), np.uint8))
 
 
-def _sources(capture: Capture, frames: Int32Column, names: _Names) -> tuple[list[int], Int32Column]:
+def _named_at_capture(
+    capture: Capture, symbol: Int32Column, is_source: BoolColumn, names: _Names, key_of_name: KeyOfName
+) -> Int32Column:
+    """Functions by names in the recording; ``is_source``: of interpreted code."""
+    pairs, number = np.unique(2 * symbol.astype(np.int64) + is_source, return_inverse=True)
+    functions = []
+    for pair in pairs.tolist():
+        name = capture.strings[pair >> 1]
+        # The key of native code would take "<module>" for template arguments.
+        key = name_as_key(name) if pair & 1 else key_of_name(name)
+        functions.append(names.function(Function(name, name, *key, NameSource.CAPTURE)))
+    return np.array(functions, np.int32)[number]
+
+
+def _sources(capture: Capture, frames: Int32Column, names: _Names) -> tuple[Int32Column, Int32Column]:
     """(file, line) of each of the frames: -1 and 0 but for code that is interpreted from a source file."""
     is_source = np.array([*(dso.kind == DsoKind.SOURCE for dso in capture.dsos), False], np.bool_)[capture.frames.dso[frames]]
     lines = np.where(is_source, np.minimum(capture.frames.offset[frames], _LAST_LINE), 0).astype(np.int32)
-    rows = np.where(is_source, capture.frames.dso[frames], -1).tolist()
-    files = {row: names.file(capture.dsos[row].path) if row >= 0 else -1 for row in dict.fromkeys(rows)}
-    return [files[row] for row in rows], lines
-
-
-def _unresolved(dso: Dso | None, offset: int) -> Function:
-    """Runtime addresses differ from run to run, so only file offsets become part of a name."""
-    name = "[unknown]" if dso is None else dso.name
-    if dso is not None and dso.kind in _KINDS_WITH_FILE_OFFSETS:
-        name = f"{name}+0x{offset:x}"
-    return Function(name, name, name, "", NameSource.UNRESOLVED)
+    dso = capture.frames.dso[frames]
+    files = np.full(len(frames), -1, np.int32)
+    for row in distinct(dso[is_source]).tolist():
+        files[is_source & (dso == row)] = names.file(capture.dsos[row].path)
+    return files, lines
 
 
 def _in_frame_order(pieces: list[_Piece], frame_count: int) -> tuple[InlineChains, UInt8Column]:
@@ -167,9 +200,9 @@ def _in_frame_order(pieces: list[_Piece], frame_count: int) -> tuple[InlineChain
 
 
 def _outcomes(
-    capture: Capture, answers: Mapping[int, DsoSymbols], chains: InlineChains, functions: Mapping[Function, int]
+    capture: Capture, answers: Mapping[int, DsoSymbols], chains: InlineChains, functions: FunctionTable
 ) -> tuple[DsoOutcome, ...]:
-    is_nameless = np.array([function.name_source is NameSource.UNRESOLVED for function in functions], np.bool_)
+    is_nameless = functions.sources() == NameSource.UNRESOLVED
     last = chains.start[1:] - 1
     unresolved = is_nameless[chains.function[last]] if len(last) else np.zeros(0, np.bool_)
     outcomes = []

@@ -10,10 +10,12 @@ import numpy as np
 
 from profiler.analysis.attribution.level_order import Levels, stable_order
 from profiler.analysis.attribution.prefix_merge import MergedTree, merge_equal_paths
-from profiler.model.arrays import Int32Column, Int64Column, UInt8Column
+from profiler.model.arrays import Int32Column, Int64Column, UInt8Column, ranked
 from profiler.model.category import Places
 from profiler.model.stack_table import depth_levels
 from profiler.model.symbols import SymbolizedCapture
+
+_IDENTITY_LIMIT = 1 << 63
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -148,15 +150,18 @@ def _distinct_chains(symbolized: SymbolizedCapture, place_of_entry: Int32Column,
         label = entry_label[chains.start[1:][longer] - 1 - position]
         numbers, _ = _distinct([chain[longer], label])
         chain[longer] = numbers + (int(chain.max(initial=0)) + 1)
-    _, frame, chain_of_frame = np.unique(chain, return_index=True, return_inverse=True)
+    chain_of_frame, frame = ranked(chain)
     return _Spots(frame.astype(np.int32), chain_of_frame.astype(np.int64))
 
 
 def _distinct(columns: Sequence[Int32Column | UInt8Column]) -> tuple[Int32Column, Int64Column]:
     """(number of each row among the distinct rows, one row per number); values may be -1."""
-    identity = np.zeros(len(columns[0]), np.int64)
+    identity, limit = np.zeros(len(columns[0]), np.int64), 1
     for column in columns:
-        shifted = column.astype(np.int64) + 1
-        _, identity = np.unique(identity * (int(shifted.max(initial=0)) + 1) + shifted, return_inverse=True)
-    _, first, inverse = np.unique(identity, return_index=True, return_inverse=True)
-    return inverse.astype(np.int32), first.astype(np.int64)
+        width = int(column.max(initial=0)) + 2
+        if limit * width > _IDENTITY_LIMIT:
+            identity = ranked(identity)[0].astype(np.int64)
+            limit = len(identity)
+        identity = identity * width + (column + np.int64(1))
+        limit *= width
+    return ranked(identity)

@@ -9,8 +9,10 @@ import numpy as np
 
 from profiler.analysis.attribution.attributed_run import AttributedRun
 from profiler.analysis.statistics.exact_sums import sums_by_group
+from profiler.model.arrays import BoolColumn, Int32Column, Int64Column
 from profiler.model.costs import OtherFunction, OwnerCell
-from profiler.model.symbols import Function, NameSource
+from profiler.model.function import Function, NameSource
+from profiler.model.function_table import FunctionTable
 
 OTHER_LIMIT = 10
 
@@ -39,8 +41,12 @@ def merge_owner_cells(cells_of_runs: Iterable[Sequence[OwnerCell]]) -> tuple[Own
     return tuple(sorted(merged, key=lambda cell: (-leaf_weights[cell.leaf], cell.leaf, -cell.weight, cell.owner)))
 
 
-def other_functions(run: AttributedRun) -> tuple[OtherFunction, ...]:
-    """The functions whose own time no rule took in one run, with a rule line for each."""
+def other_functions(run: AttributedRun, limit: int | None = None) -> tuple[OtherFunction, ...]:
+    """The functions whose own time no rule took in one run, with a rule line for each.
+
+    ``limit``: places without a name that are lighter than so many others are left out.  They may be thousands, and what is not
+    merged with further runs shows none of them.
+    """
     places = run.stacks.places
     rows = np.flatnonzero((run.attribution.leaf_category < 0) & (run.weight > 0))
     self_places = run.stacks.place[run.attribution.self_row[rows]]
@@ -50,6 +56,8 @@ def other_functions(run: AttributedRun) -> tuple[OtherFunction, ...]:
     # Thousands of addresses of a stripped file have one line.
     lines: dict[tuple[str, str], str] = {}
     taken = np.flatnonzero(sums)
+    if limit is not None:
+        taken = taken[_may_be_shown(places.function[taken], sums[taken], run.symbolized.functions, limit)]
     columns = (column[taken].tolist() for column in (places.function, places.dso, sums))
     for function_row, dso_row, weight in zip(*columns, strict=True):
         function = run.symbolized.functions[function_row]
@@ -58,6 +66,17 @@ def other_functions(run: AttributedRun) -> tuple[OtherFunction, ...]:
             lines[pair] = _rule_line(*pair)
         found.append(OtherFunction(function.key, weight, lines[pair]))
     return tuple(found)
+
+
+def _may_be_shown(function: Int32Column, weight: Int64Column, functions: FunctionTable, limit: int) -> BoolColumn:
+    """Which of some functions can be among the ``limit`` heaviest by name; only places without a name are ruled out."""
+    weight_of = sums_by_group(function, weight, len(functions))
+    nameless = weight_of[len(functions.named) :]
+    if len(nameless) <= limit:
+        return np.ones(len(function), np.bool_)
+    least = np.partition(nameless, -limit)[-limit]
+    may_be_shown: BoolColumn = (function < len(functions.named)) | (weight_of[function] >= least)
+    return may_be_shown
 
 
 def merge_other_functions(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from profiler.analysis.attribution.level_order import nearest_row
 from profiler.analysis.attribution.logical_stacks import LogicalStacks
 from profiler.errors import UsageError
 from profiler.model.arrays import BoolColumn
-from profiler.model.symbols import Function
+from profiler.model.function import Function
 
 
 def compile_pattern(pattern: str, option: str) -> re.Pattern[str]:
@@ -25,7 +25,7 @@ def compile_pattern(pattern: str, option: str) -> re.Pattern[str]:
         raise UsageError(f"{option} '{pattern}' is no regular expression: {error}") from None
 
 
-def functions_with_name(functions: Sequence[Function], pattern: re.Pattern[str]) -> BoolColumn:
+def functions_with_name(functions: Iterable[Function], pattern: re.Pattern[str]) -> BoolColumn:
     """bool[functions]: the pattern is found in the canonical name or in the trait's."""
     return np.array([bool(pattern.search(f.key) or (f.trait_key and pattern.search(f.trait_key))) for f in functions], np.bool_)
 

@@ -9,12 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from profiler.model.arrays import FloatColumn, Int64Column
-from profiler.model.comparison import InstanceNames
 from profiler.model.run import CaptureInfo, RunMode
+
+if TYPE_CHECKING:
+    # Reports use this module too, and have no comparison.
+    from profiler.model.comparison import InstanceNames
 
 Block = tuple[str | int, ...]
 _Groups = dict[Block, list[int]]

@@ -15,9 +15,10 @@ from profiler.model.arrays import BoolColumn, Int32Column, distinct
 from profiler.model.capture import Capture
 from profiler.model.dso import Dso, DsoKind
 from profiler.model.frame_table import CpuMode
+from profiler.model.function import NameSource
 from profiler.model.run import CaptureInfo
 from profiler.model.sample_table import StackState
-from profiler.model.symbols import NO_CAVEATS, FileCaveats, NameSource
+from profiler.model.symbols import NO_CAVEATS, FileCaveats
 
 NO_SYMBOL = "no symbol covers it"
 _WORD_BITS = 64
@@ -78,8 +79,7 @@ def run_quality(run: AttributedRun) -> RunQuality:
     capture, stacks = run.symbolized.capture, run.stacks
     sample_weight = capture.samples.weight[run.admitted]
     state = np.minimum(capture.samples.state[run.admitted], len(StackState) - 1)
-    sources = np.array([function.name_source for function in run.symbolized.functions], np.uint8)
-    source = sources[stacks.function()]
+    source = run.symbolized.functions.sources()[stacks.function()]
     is_kernel = stacks.mode == CpuMode.KERNEL
     in_own = _in_own_executable(run)
     self_row = run.attribution.self_row

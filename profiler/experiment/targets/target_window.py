@@ -6,9 +6,9 @@ import os
 import time
 from dataclasses import dataclass
 
-from collectors.process_times import used_between
+from collectors.processes.process_times import used_between
 from collectors.prometheus import MetricsPage, PageMetric, fetch_page, page_metrics
-from collectors.watched_process import ProcessMoment, look_at
+from collectors.targets.watched_process import ProcessMoment, look_at
 from profiler.errors import CaptureError
 from profiler.experiment.plan.experiment_plan import PlanTarget
 from profiler.experiment.plan.plan_check_services import CPU_TIME_METRIC

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 
 from profiler.model.category import Rule, RuleSet
 from profiler.model.rule_finding import FindingKind, NamedPlace, RuleFinding, RuleUse
+from profiler.model.rule_pattern import RulePattern
 from profiler.rules.check.regex_examples import NoExamples, example_texts
 from profiler.rules.check.rule_order import PatternProofs, parts_of, unreachable_rules
 from profiler.rules.check.rule_trial import matches_place, overlapping_rules
@@ -84,7 +85,7 @@ def _no_function(part: str, key_of_name: KeyOfName, searches_traits: bool) -> st
         return "" if _has_condition(part) else "no text has this"
     for name in examples:
         key, trait_key = key_of_name(name)
-        if re.search(part, key) or (searches_traits and trait_key and re.search(part, trait_key)):
+        if _search(part, key) or (searches_traits and trait_key and _search(part, trait_key)):
             return ""
     shortest = min(examples, key=len)
     return f"no canonical name has this: that of '{shortest}' is '{key_of_name(shortest)[0]}'"
@@ -92,21 +93,25 @@ def _no_function(part: str, key_of_name: KeyOfName, searches_traits: bool) -> st
 
 def _no_dso(part: str) -> str:
     try:
-        examples = [text for text in example_texts(parse_regex(part)) if re.search(part, text)]
+        examples = [text for text in example_texts(parse_regex(part)) if _search(part, text)]
     except NoExamples:
         return ""
     if not examples:
         return "" if _has_condition(part) else "no text has this"
-    if any(re.search(part, name.rpartition("/")[2]) for name in examples):
+    if any(_search(part, name.rpartition("/")[2]) for name in examples):
         return ""
     return "a file's name has no directory"
+
+
+def _search(part: str, text: str) -> re.Match[str] | None:
+    return RulePattern((part,)).search(text)
 
 
 def _examples(part: str) -> list[str]:
     """Names in which the pattern is found, as tools would show them: completed where the text is a piece of one."""
     texts = example_texts(parse_regex(part))
-    names = [name for text in texts for name in _completed(text) if re.search(part, name)]
-    return list(dict.fromkeys(names)) or [text for text in texts if text and re.search(part, text)]
+    names = [name for text in texts for name in _completed(text) if _search(part, name)]
+    return list(dict.fromkeys(names)) or [text for text in texts if text and _search(part, text)]
 
 
 def _completed(text: str) -> list[str]:

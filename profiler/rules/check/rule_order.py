@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -40,7 +39,7 @@ class PatternProofs:
         tree = self._tree(part)
         for text in islice(_examples(tree), _EXAMPLES_TRIED):
             for name in (text, f"{text}zq", f"zq{text}", f"{text}::zq"):
-                if name and re.search(part, name) and not any(pattern.search(name) for pattern in covering):
+                if name and RulePattern((part,)).search(name) and not any(pattern.search(name) for pattern in covering):
                     return False
         return finds_all_of(self._automaton(covering), tree)
 

@@ -21,7 +21,7 @@ from profiler.service.api.json_bodies import answer, read_as
 from profiler.service.api.problems import Problem, described
 from profiler.service.api.settings import ServiceSettings
 from profiler.service.api.stopping import is_stopping
-from profiler.service.single_jobs import end_single_job
+from profiler.service.jobs.single_jobs import end_single_job
 
 _LONGEST_WAIT_S = 30.0
 # Jobs are also put on the board by other processes, so it is looked at instead of being waited for.

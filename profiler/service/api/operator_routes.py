@@ -16,9 +16,9 @@ from profiler.service.api.answers import JobSubmission
 from profiler.service.api.json_bodies import answer, read_as
 from profiler.service.api.problems import Problem, described
 from profiler.service.api.reader_routes import existing_job
-from profiler.service.job_board import StoredJob
-from profiler.service.order_check import refusal_of
-from profiler.service.single_jobs import end_single_job, order_single_job
+from profiler.service.jobs.job_board import StoredJob
+from profiler.service.jobs.order_check import refusal_of
+from profiler.service.jobs.single_jobs import end_single_job, order_single_job
 from profiler.store.records import check_variant_name
 
 _Submission: TypeAlias = Annotated[JobSubmission, read_as(JobSubmission)]

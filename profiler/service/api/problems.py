@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -14,9 +13,9 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
 from profiler.errors import StoreError
+from profiler.service.service_log import LOG
 
 MEDIA_TYPE = "application/problem+json"
-LOG = logging.getLogger("slotscope.serve")
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,13 @@ from starlette.responses import Response
 
 from profiler.protocol.addresses import API
 from profiler.service.access.authorization import Reader
+from profiler.service.agents.known_hosts import Hosts, known_hosts
 from profiler.service.aggregator import Aggregator
 from profiler.service.api.answers import Jobs, SessionCaptures, Sessions
 from profiler.service.api.json_bodies import answer
 from profiler.service.api.problems import Problem, described
 from profiler.service.api.settings import ServiceSettings
-from profiler.service.job_board import StoredJob
-from profiler.service.known_hosts import Hosts, known_hosts
+from profiler.service.jobs.job_board import StoredJob
 
 _Newest: TypeAlias = Annotated[int, Query(ge=1, le=10_000, description="Only so many, the newest.")]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -12,7 +11,7 @@ from profiler.errors import StoreError, UsageError
 from profiler.experiment.plan.experiment_plan import PlanTarget
 from profiler.experiment.plan.plan_file import parse_plan
 from profiler.model.run import HostFacts, RunIdentity
-from profiler.service.agent_registry import AgentRegistry, KnownAgent
+from profiler.service.agents.agent_registry import AgentRegistry, KnownAgent
 from profiler.service.experiments.capture_shelf import CaptureShelf, MissedWindow
 from profiler.service.experiments.course import Course, CourseState, NodeTask, Stage
 from profiler.service.experiments.experiment_board import ExperimentBoard, SubmittedExperiment
@@ -21,10 +20,10 @@ from profiler.service.experiments.next_step import Stepper
 from profiler.service.experiments.node_outcome import Sight, seconds_ns
 from profiler.service.experiments.settings import RoundSettings
 from profiler.service.experiments.turns import TurnPlan
-from profiler.service.job_board import JobBoard
+from profiler.service.jobs.job_board import JobBoard
+from profiler.service.service_log import LOG
 from profiler.store.records import SessionState
 
-LOG = logging.getLogger("slotscope.serve")
 LATE = "arrived after its round was over"
 _CANCELLED = "the experiment was cancelled"
 _GIVEN_UP = "its round was over"

@@ -11,7 +11,7 @@ from profiler.protocol.job import JobState
 from profiler.service.experiments.course import Course, CourseState, NodeTask, Stage
 from profiler.service.experiments.experiment_board import SubmittedExperiment
 from profiler.service.experiments.turns import Turn, TurnPlan
-from profiler.service.job_board import StoredJob
+from profiler.service.jobs.job_board import StoredJob
 
 _STAGES = {
     Stage.GATHERING: "waits for its hosts",

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 
 from profiler.errors import StoreError
 from profiler.service.aggregator import Aggregator
 from profiler.service.experiments.capture_shelf import StoreShelf
 from profiler.service.experiments.coordinator import Coordinator
 from profiler.service.experiments.settings import RoundSettings
+from profiler.service.service_log import LOG
 
-_LOG = logging.getLogger("slotscope.serve")
 TICK_S = 0.5
 _LATE_EVERY = 120
 
@@ -37,7 +36,7 @@ class RoundLoop:
             try:
                 await asyncio.to_thread(self._look, number % _LATE_EVERY == 0)
             except StoreError as error:
-                _LOG.error("experiments wait: %s", error)
+                LOG.error("experiments wait: %s", error)
             number += 1
             await asyncio.sleep(TICK_S)
 

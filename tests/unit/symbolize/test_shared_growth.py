@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from profiler.forked_task import ForkedTask
 from support.elf_programs import load_image
 from support.source_maps import described
 from support.symbol_programs import CXX_VARIANTS, build_cxx
@@ -17,7 +18,6 @@ from symbolize.dwarf.debug_info import DebugInfo
 from symbolize.dwarf.intervals import Intervals
 from symbolize.dwarf.sections import DwarfSections, read_sections
 from symbolize.dwarf.source_map import SourceMap, empty_source_map
-from symbolize.forked_task import ForkedTask
 from symbolize.symbol_map import FunctionMemo
 
 Prepared = tuple[DwarfSections, np.ndarray[tuple[int], np.dtype[np.uint64]]]

@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from profiler.model.arrays import UInt64Column
-from profiler.model.symbols import DsoSymbols, NameSource
+from profiler.model.function import NameSource
+from profiler.model.symbols import DsoSymbols
 from symbolize.dwarf.intervals import Intervals
 from symbolize.dwarf.source_map import AnswerTable, NameTable, NodeTable, SourceMap, empty_source_map
 from symbolize.dwarf.strings import make_pool
@@ -119,7 +120,7 @@ def test_nothing_known_is_one_frame_per_offset() -> None:
 def test_no_addresses_give_no_chains() -> None:
     symbols = resolve(DsoNames("app", named(symbol_table()), source_map()))
     assert symbols.chains.start.tolist() == [0]
-    assert symbols.functions == ()
+    assert len(symbols.functions) == 0
 
 
 def test_an_inlined_call_without_name_is_named_by_its_source_file() -> None:

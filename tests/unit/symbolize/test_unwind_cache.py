@@ -84,6 +84,21 @@ def test_rules_from_the_cache_are_those_that_are_compiled(image: ElfImage, tmp_p
     assert len(third_again.rows) < len(third_again.pages)
 
 
+def test_rules_that_another_process_compiled_are_taken_over_and_kept(image: ElfImage, tmp_path: Path) -> None:
+    offsets = code_offsets(image, 509)
+    expected = rules_at(CodeRules(lambda row: image), offsets)
+    cache = Counting(SymbolCache(tmp_path))
+    here, there = CodeRules(lambda row: image, cache), CodeRules(lambda row: image, cache)
+    rules_at(here, offsets[::2])
+    rules_at(there, offsets[1::2])
+    here.add_rules(there.new_rules())
+    assert rules_at(here, offsets) == expected
+    here.keep()
+    again = CodeRules(lambda row: image, cache)
+    assert rules_at(again, offsets) == expected
+    assert not again.new_rules()  # all of them were in the cache
+
+
 def test_a_file_arranged_otherwise_is_compiled_anew(image: ElfImage, tmp_path: Path) -> None:
     offsets = code_offsets(image, 4001)
     cache = UnwindRuleCache(SymbolCache(tmp_path))

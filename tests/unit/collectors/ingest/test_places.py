@@ -34,6 +34,35 @@ def test_kernel_and_guest_places_come_back(kernel: list[int], guest: list[int]) 
     assert set(columns.dso[outside].tolist()) == {DsoTable.GUEST}
 
 
+PLACES = st.lists(st.tuples(st.sampled_from(["user", "kernel", "guest"]), st.integers(-1, 9), ADDRESSES), min_size=1)
+
+
+def numbered(places: Places, drawn: list[tuple[str, int, int]]) -> list[int]:
+    numbers = []
+    for kind, dso, address in drawn:
+        column = np.array([address], np.uint64)
+        if kind == "user":
+            found = places.user(np.array([dso if address < 2**47 else -1], np.int32), column)
+        else:
+            found = places.kernel(column) if kind == "kernel" else places.guest(column)
+        numbers += found.tolist()
+    return numbers
+
+
+@given(PLACES, PLACES)
+def test_places_of_another_table_are_as_if_they_had_come_here(
+    own: list[tuple[str, int, int]], others: list[tuple[str, int, int]]
+) -> None:
+    here, there, all_here = Places(), Places(), Places()
+    numbered(here, own)
+    there_numbers = numbered(there, others)
+    moved = here.add_keys(there.keys())
+    expected = numbered(all_here, [*own, *others])[len(own) :]
+    assert moved[there_numbers].tolist() == expected
+    for column in ("dso", "offset"):
+        assert np.array_equal(getattr(here.columns(True), column), getattr(all_here.columns(True), column))
+
+
 def test_a_32_bit_kernel_lies_in_the_lower_half() -> None:
     places = Places()
     number = places.kernel(np.array([0xC0001234], np.uint64))

@@ -50,6 +50,23 @@ def test_every_stack_comes_back(mix: Callable[[UInt64Column], UInt64Column], bat
     assert (nodes.prefix < np.arange(len(nodes.prefix))).all()
 
 
+@pytest.mark.parametrize("mix", [mixed, one_bit, zeros])
+@given(BATCHES, BATCHES)
+def test_nodes_of_another_builder_keep_their_stacks(
+    mix: Callable[[UInt64Column], UInt64Column], own: list[list[Stack]], others: list[list[Stack]]
+) -> None:
+    builder, other = StackBuilder(mix), StackBuilder()
+    nothing = np.zeros(0, np.int32)
+    own_leaves = [builder.add(lists_of(batch)) for batch in own]
+    nodes, leaves = other.finish(np.concatenate([nothing, *(other.add(lists_of(batch)) for batch in others)]))
+    numbers = builder.add_nodes(nodes)
+    later = [builder.add(lists_of(batch)) for batch in own]
+    found, leaf = builder.finish(np.concatenate([nothing, *own_leaves, numbers[leaves], *later]))
+    stacks = [stack for batch in (*own, *others, *own) for stack in batch]
+    assert [path(found, node) for node in leaf.tolist()] == stacks
+    assert (found.prefix < np.arange(len(found.prefix))).all()
+
+
 @given(BATCHES)
 def test_one_row_per_distinct_stack_and_outer_part(batches: list[list[Stack]]) -> None:
     builder = StackBuilder()

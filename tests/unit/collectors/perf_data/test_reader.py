@@ -142,7 +142,7 @@ def test_chunks_are_bounded_and_complete(monkeypatch: pytest.MonkeyPatch, tmp_pa
     path = tmp_path / "perf.data"
     path.write_bytes(content.build())
     monkeypatch.setattr(reader, "CHUNK_SAMPLES", 64)
-    monkeypatch.setattr(reader, "WINDOW_BYTES", 66_000)
+    monkeypatch.setattr(reader, "CHUNK_BYTES", 66_000)
     monkeypatch.setattr(byte_source, "WINDOW_BYTES", 66_000)
     monkeypatch.setattr("collectors.perf_data.record_index.WINDOW_BYTES", 8192)
     with path.open("rb") as stream:

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from profiler.model.category import Places
-from profiler.model.symbols import Function, NameSource
+from profiler.model.function import Function, NameSource
+from profiler.model.function_table import table_of_named
 from profiler.rules import loader
 from profiler.rules.loader import builtin_names, load_rule_sets
 from profiler.rules.matcher import RuleMatcher
@@ -558,7 +559,7 @@ def taken(names: Sequence[str], dso: str, file: str = "") -> list[str]:
     functions = [Function(n, n, k.key, k.trait_key, NameSource.SYMBOL_TABLE) for n, k in zip(names, keys, strict=True)]
     rows = np.arange(len(names), dtype=np.int32)
     places = Places(rows, np.full(len(names), 0 if file else -1, np.int32), np.zeros(len(names), np.int32))
-    matches = MATCHER.match(functions, [file], [dso], places)
+    matches = MATCHER.match(table_of_named(functions), [file], [dso], places)
     found = []
     for start, end in zip(matches.start[:-1].tolist(), matches.start[1:].tolist(), strict=True):
         entries = [entry for entry in range(start, end) if matches.under[entry] < 0]

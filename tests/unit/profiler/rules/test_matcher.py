@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from profiler.model.category import Places, RuleMatches, RuleSet
-from profiler.model.symbols import Function, NameSource
+from profiler.model.function import Function, NameSource
+from profiler.model.function_table import table_of_named
 from profiler.rules.loader import parse_rule_file
 from profiler.rules.matcher import RuleMatcher
 
@@ -49,7 +50,9 @@ def match(matcher: RuleMatcher, *entries: tuple[Function, str, str]) -> RuleMatc
     rows = np.arange(len(entries), dtype=np.int32)
     files = [file for _, file, _ in entries]
     file_rows = np.array([row if file else -1 for row, file in enumerate(files)], np.int32)
-    return matcher.match([f for f, _, _ in entries], files, [dso for _, _, dso in entries], Places(rows, file_rows, rows))
+    return matcher.match(
+        table_of_named(f for f, _, _ in entries), files, [dso for _, _, dso in entries], Places(rows, file_rows, rows)
+    )
 
 
 def shown(matches: RuleMatches, place: int) -> list[str]:

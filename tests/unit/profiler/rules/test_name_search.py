@@ -28,7 +28,7 @@ def found(names: list[str], pattern: str) -> list[str]:
 @given(drawn=st.lists(st.text(alphabet="abcdemo:\n\u00e9\u20ac", max_size=8), unique=True))
 def test_what_is_found_is_found(pattern: str, filling: tuple[str, ...], drawn: list[str]) -> None:
     names = [*filling, *drawn]
-    assert NameSearch(names, {}).with_pattern(RulePattern((pattern,))) == found(names, pattern)
+    assert NameSearch(names).with_pattern(RulePattern((pattern,))) == found(names, pattern)
 
 
 @pytest.mark.parametrize("filling", [(), FILLING], ids=["few", "many"])
@@ -38,7 +38,7 @@ def test_built_in_patterns(rule_set: str, filling: tuple[str, ...]) -> None:
     patterns = [pattern for rule in rules for pattern in (rule.function, rule.under) if pattern is not None]
     known = [place.key for place in known_places(lambda name: (name, ""))]
     names = list(dict.fromkeys([*filling, *(text for name in known for text in (name, name + "::", "x" + name, name.upper()))]))
-    search = NameSearch(names, {})
+    search = NameSearch(names)
     hits = 0
     for pattern in patterns:
         expected = found(names, pattern.text)
@@ -48,5 +48,5 @@ def test_built_in_patterns(rule_set: str, filling: tuple[str, ...]) -> None:
 
 
 def test_no_names() -> None:
-    assert NameSearch([], {}).with_pattern(RulePattern(("a",))) == []
-    assert NameSearch([], {}).with_pattern(RulePattern(("a*",))) == []
+    assert NameSearch([]).with_pattern(RulePattern(("a",))) == []
+    assert NameSearch([]).with_pattern(RulePattern(("a*",))) == []

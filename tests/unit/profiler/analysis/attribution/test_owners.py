@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import tomllib
 
+from hypothesis import given
+from hypothesis import strategies as st
+
+from profiler.analysis.attribution.apply_symbols import apply_symbols
 from profiler.analysis.attribution.attributed_run import AttributedRun
 from profiler.analysis.attribution.owners import merge_other_functions, merge_owner_cells, other_functions, owner_cells
 from profiler.model.costs import OtherFunction, OwnerCell
@@ -77,6 +81,19 @@ def test_the_suggested_line_takes_the_function() -> None:
         taken = run(OTHERS, f'[[rule]]\ncategory = "taken"\n{entry.suggested_rule}\n')
         weights = dict(zip(categories_of_samples(taken), taken.symbolized.capture.samples.weight.tolist(), strict=True))
         assert weights["taken"] == entry.weight
+
+
+@given(st.lists(st.integers(1, 6), min_size=1, max_size=30), st.integers(1, 8))
+def test_what_the_limit_leaves_out_is_not_among_the_heaviest(weights: list[int], limit: int) -> None:
+    """Without any symbols all functions are places; equal weights are told apart by name."""
+    functions = "  ".join(f"f{number % 20}" for number in range(len(weights)))
+    profile = profile_from_text(f"weight  {'  '.join(map(str, weights))}\n---\n  {functions}\n")
+    found = attributed(apply_symbols(profile.capture, {}), rules(RULES_TEXT))
+    every, cut = other_functions(found), other_functions(found, limit)
+    assert len(every) == min(len(weights), 20)
+    assert merge_other_functions([cut], limit) == merge_other_functions([every], limit)
+    lightest = merge_other_functions([every], limit)[-1].weight
+    assert {entry.weight for entry in cut if entry.weight < lightest} == set()
 
 
 def test_others_of_runs_are_added_and_cut() -> None:

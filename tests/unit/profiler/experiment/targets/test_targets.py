@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from collectors.process_times import CpuUsage
+from collectors.processes.process_times import CpuUsage
 from collectors.prometheus import parse_page, parse_series
-from collectors.target_finder import TargetFinder
-from collectors.watched_process import ProcessMoment, look_at
+from collectors.targets.target_finder import TargetFinder
+from collectors.targets.watched_process import ProcessMoment, look_at
 from profiler.errors import CaptureError
 from profiler.experiment.plan.experiment_plan import PlanTarget
 from profiler.experiment.plan.plan_file import parse_plan
