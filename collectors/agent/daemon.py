@@ -143,9 +143,12 @@ class _Daemon:
         self._problem = problem
 
     def _take(self, polled: PolledJobs) -> None:
-        for job in polled.jobs.cancelled:
-            self.jobs.cancel(job)
-        if self._problem or len(self.delivery.waiting) > MOST_UNDELIVERED:
+        has_much_to_tell = len(self.delivery.waiting) > MOST_UNDELIVERED
+        ended = [job for job in polled.jobs.cancelled if job in self.jobs.ids or not has_much_to_tell]
+        problem = try_in_turn(ended, self.jobs.cancel)
+        if problem:
+            self._told_problem(problem)
+        if self._problem or has_much_to_tell:
             return
         cancelled = frozenset(polled.jobs.cancelled)
         orders = tuple(order for order in polled.jobs.orders if order.id not in cancelled)

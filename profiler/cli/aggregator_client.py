@@ -122,6 +122,8 @@ def _json(options: ServerOptions, response: httpx.Response) -> Json:
 
 def _token(path: Path) -> str:
     """The file's first line: what `slotscope token create` printed."""
+    if path.exists() and not path.is_file():  # a pipe would be waited for
+        raise UsageError(f"{path}: no token can be read from it (it is not a file)")
     try:
         lines = path.read_text().split("\n")
     except (OSError, UnicodeDecodeError) as error:

@@ -55,6 +55,8 @@ class Aggregator:
 def open_aggregator(directory: Path, create: bool) -> Aggregator:
     """The aggregator whose store is in ``directory``; ``create`` makes what is missing.  ``StoreError``: see ``open_store`` and
     ``SqliteFile``."""
+    if create:
+        make_private(directory)
     store = open_store(directory, create)
     file = open_service_file(directory, TABLES, create)
     jobs = SqliteJobBoard(file)
@@ -67,3 +69,14 @@ def open_aggregator(directory: Path, create: bool) -> Aggregator:
         experiments=SqliteExperimentBoard(file),
         page_sessions=SqlitePageSessionRegistry(file),
     )
+
+
+def make_private(directory: Path) -> None:
+    """A directory that is not there yet becomes its user's alone: what agents send may hold what is secret."""
+    try:
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        directory.mkdir(mode=0o700)
+    except FileExistsError:
+        return
+    except OSError as error:
+        raise StoreError(f"{directory}: {error.strerror}; --store DIR names another place") from None

@@ -209,6 +209,12 @@ def test_a_port_that_is_taken_is_one_line(store: Path) -> None:
     assert (ended.returncode, ended.stdout, ended.stderr) == (1, "", expected)
 
 
+def test_a_store_that_it_makes_is_its_users_alone(tmp_path: Path) -> None:
+    made = tmp_path / "made" / "store"
+    token_of(made, "host1", Scope.AGENT)
+    assert made.stat().st_mode & 0o777 == 0o700
+
+
 def test_without_a_token_it_starts_and_says_how_to_make_one(store: Path) -> None:
     with served(store) as aggregator:
         assert aggregator.process.stdout is not None

@@ -97,6 +97,8 @@ def _token(settings: TomlTable, here: Path) -> str:
     path = here / settings.text("token_file")
     try:
         mode = path.stat().st_mode
+        if not stat.S_ISREG(mode):  # a pipe would be waited for
+            settings.fail(f"{path}: is not a file", "token_file")
         with path.open("rb") as stream:
             data = stream.read(LARGEST_TOKEN_BYTES)
     except OSError as error:

@@ -21,6 +21,8 @@ from profiler.protocol.job import JobList
 WAIT_S = 25.0
 LEAST_PAUSE_S = 1.0
 CLOCK_AGE_S = 600.0
+# A clock that is known less well is measured with every look at the jobs: the network was slow for a moment.
+ROUGH_CLOCK_NS = 20_000_000
 FITNESS_AGE_S = 6 * 3600.0
 _HELLO_S = (1.0, 3600.0)
 
@@ -100,9 +102,11 @@ class JobPoll:
 
     def _fresh_clock(self, is_needed_now: bool) -> ServerClock:
         """On one connection of its own, which is kept for all exchanges."""
-        age_s = (time.monotonic_ns() - self.clock.monotonic_ns) / 1e9 if self.clock is not None else CLOCK_AGE_S
-        if self.clock is not None and age_s < CLOCK_AGE_S and not is_needed_now:
-            return self.clock
+        known = self.clock
+        if known is not None and not is_needed_now and known.offset.error_ns <= ROUGH_CLOCK_NS:
+            age_s = (time.monotonic_ns() - known.monotonic_ns) / 1e9
+            if age_s < CLOCK_AGE_S:
+                return known
         alone = ServerConnection(ServerAddress(self.config.server, self.config.token, self.config.ca), connections=1)
         try:
             self.clock = measure_clock(alone.server_time_ns)

@@ -19,6 +19,7 @@ from profiler.attach.plan import AttachPlan
 from profiler.attach.schedule import check_not_passed
 from profiler.attach.session import attach_session
 from profiler.attach.stop_request import StopRequest
+from profiler.attach.window import is_whole_window
 from profiler.experiment.plan.call_graph_request import parse_call_graph
 from profiler.experiment.plan.experiment_plan import PlanTarget
 from profiler.experiment.plan.recording_plan import DEFAULT_EVENT
@@ -30,6 +31,9 @@ from profiler.protocol.job import JobOrder
 from profiler.store.records import SessionStart, SessionState
 from profiler.store.store import Store
 from reports.quantities import counted
+
+# A busy host sees the edges of a window that much later, which matters in short ones only.
+_LATE_S = 0.25
 
 
 def attach_job(task: JobTask, target: ConfiguredTarget, store: Store, stop: StopRequest, events: JobEvents) -> None:
@@ -57,7 +61,7 @@ def _profiled(task: JobTask, target: ConfiguredTarget, store: Store, stop: StopR
         instance=order.instance,
         command=session_command(order.id),
     )
-    attach_session(plan, store, stop, _Observer(events, order.windows, stop))
+    attach_session(plan, store, stop, _Observer(events, order, stop))
 
 
 def _pages(order: JobOrder) -> tuple[PageMetric, ...]:
@@ -66,10 +70,11 @@ def _pages(order: JobOrder) -> tuple[PageMetric, ...]:
 
 @dataclass(slots=True)
 class _Observer:
-    """Tells the agent what it has to know."""
+    """Tells the agent what it has to know.  A window that was cut short counts for whoever reads the session alone; beside the
+    windows of other hosts it does not: the job fails, and its round is made again."""
 
     events: JobEvents
-    windows: int
+    order: JobOrder
     stop: StopRequest
     kept: int = 0
 
@@ -84,14 +89,15 @@ class _Observer:
 
     def window_kept(self, window: KeptWindow) -> None:
         self.kept += 1
-        self.events.progress(f"{self.kept} of {counted(self.windows, 'window')}")
+        self.events.progress(f"{self.kept} of {counted(self.order.windows, 'window')}")
 
     def ended(self, summary: AttachSummary) -> None:
         said = f"{summary.ending}; {counted(len(summary.windows), 'window')}"
-        counting = sum(not window.outcome.failure for window in summary.windows)
-        if self.stop.is_asked or counting < self.windows:
-            failures = [window.outcome.failure for window in summary.windows if window.outcome.failure]
-            self.events.failed("; ".join([said, f"{self.windows} were ordered, {counting} count", *failures[-1:]]))
+        ordered, failures = self.order.windows, [window.outcome.failure for window in summary.windows if window.outcome.failure]
+        counting = [window.outcome for window in summary.windows if not window.outcome.failure]
+        whole = sum(is_whole_window(outcome.wall_ns, self.order.window_s, _LATE_S) for outcome in counting)
+        if self.stop.is_asked or whole < ordered:
+            self.events.failed("; ".join([said, f"{ordered} were ordered, {whole} are whole and count", *failures[-1:]]))
         else:
             self.events.done(said)
 

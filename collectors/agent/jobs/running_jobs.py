@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from collectors.agent.agent_log import AgentLog
 from collectors.agent.config.agent_config import AgentConfig
@@ -19,6 +20,7 @@ from profiler.protocol.job import JobKind, JobOrder, JobReport, JobState
 MOST_JOBS = 16
 LONGEST_DETAIL = 500
 _STATES = {JobEventKind.READY: JobState.READY, JobEventKind.BEGUN: JobState.RUNNING, JobEventKind.PROGRESS: JobState.RUNNING}
+Item = TypeVar("Item")
 Tell = Callable[[str, JobReport], None]
 
 
@@ -57,8 +59,14 @@ class RunningJobs:
         reason = refusal(order, self.config, clock.server_of(now_ns))
         if reason:
             self._final(order.id, JobReport(JobState.REFUSED, self._detail(reason)))
-        elif len(self._jobs) < MOST_JOBS:
+        elif len(self._jobs) < MOST_JOBS and not self._must_wait(order):
             self._begin(order, clock)
+
+    def _must_wait(self, order: JobOrder) -> bool:
+        """For another job of its target, when either makes it another variant: the server offers it again."""
+        orders = [job.task.order for job in self._jobs.values()]
+        of_target = [other for other in orders if other.kind is not JobKind.RUN and other.name == order.name]
+        return order.kind is not JobKind.RUN and any(JobKind.SWAP in (order.kind, other.kind) for other in of_target)
 
     def _begin(self, order: JobOrder, clock: ServerClock) -> None:
         accepted = JobReport(JobState.ACCEPTED)
@@ -82,8 +90,13 @@ class RunningJobs:
         self.tell(order.id, accepted)
 
     def cancel(self, job: str) -> None:
+        """Ends it.  Of one that is over, or that this agent does not know, the server is told so, else it would ask again and
+        again.  ``StoreError``."""
         running = self._jobs.get(job)
-        if running is not None and not running.is_cancelled:
+        if running is None and is_job_id(job):
+            known = self.spool.tables.jobs(job)
+            self.tell(job, known[0].report if known else JobReport(JobState.CANCELLED, "its agent does not know it"))
+        elif running is not None and not running.is_cancelled:
             running.is_cancelled = True
             running.end("cancelled")
 
@@ -152,12 +165,12 @@ class RunningJobs:
         return printable(self.log.without_secret(text))[:LONGEST_DETAIL]
 
 
-def try_in_turn(orders: tuple[JobOrder, ...], take: Callable[[JobOrder], None]) -> str:
-    """Every order once; what kept one from being taken, "" = nothing."""
+def try_in_turn(items: Iterable[Item], do: Callable[[Item], None]) -> str:
+    """Every item once; what kept one from being done, "" = nothing."""
     problem = ""
-    for order in orders:
+    for item in items:
         try:
-            take(order)
+            do(item)
         except StoreError as error:
             problem = str(error)
     return problem

@@ -31,7 +31,7 @@ def reader_routes(aggregator: Aggregator, settings: ServiceSettings) -> APIRoute
     @router.get("/jobs", response_model=Jobs)
     def jobs(_: Reader, session: str = "", agent: str = "", only_open: bool = False, newest: _Newest = 1000) -> Response:
         """Jobs of a session, of an agent, or of all."""
-        return answer(Jobs(aggregator.jobs.jobs(session, agent, only_open)[-newest:]))
+        return answer(Jobs(aggregator.jobs.jobs(session, agent, only_open, newest)))
 
     @router.get("/jobs/{job}", response_model=StoredJob, responses=described({404: "No such job"}))
     def job(_: Reader, job: str) -> Response:

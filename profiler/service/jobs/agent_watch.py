@@ -14,10 +14,9 @@ from profiler.errors import StoreError
 from profiler.service.agents.agent_registry import KnownAgent
 from profiler.service.agents.known_hosts import SILENT_HELLOS, patience_ns_of
 from profiler.service.aggregator import Aggregator
+from profiler.service.clock_steps import ClockSteps
 from profiler.service.jobs.single_jobs import end_single_job
 from profiler.service.service_log import LOG
-
-_CLOCK_WAS_SET_NS = 2_000_000_000
 
 
 class AgentWatch:
@@ -26,9 +25,8 @@ class AgentWatch:
     def __init__(self, aggregator: Aggregator, hello_s: float, monotonic_ns: Callable[[], int] = time.monotonic_ns) -> None:
         self._aggregator = aggregator
         self._interval_s = hello_s
-        self._monotonic_ns = monotonic_ns
         self._listening_since_ns = aggregator.clock_ns()
-        self._clock_ahead_ns = self._listening_since_ns - monotonic_ns()
+        self._steps = ClockSteps(aggregator.clock_ns, monotonic_ns)
 
     async def run(self) -> None:
         """Looks once per hello interval, until cancelled.  A store that cannot be used for a while is looked at again."""
@@ -50,10 +48,10 @@ class AgentWatch:
         return tuple(lost)
 
     def _now_ns(self) -> int:
+        was_set = self._steps.step_ns() != 0
         now_ns = self._aggregator.clock_ns()
-        ahead_ns = now_ns - self._monotonic_ns()
-        if abs(ahead_ns - self._clock_ahead_ns) > _CLOCK_WAS_SET_NS:
-            self._listening_since_ns, self._clock_ahead_ns = now_ns, ahead_ns
+        if was_set:
+            self._listening_since_ns = now_ns
         return now_ns
 
     def _lose_jobs(self, agent: str, now_ns: int) -> tuple[str, ...]:
@@ -70,5 +68,7 @@ class AgentWatch:
 
 
 def silent_agents(agents: Iterable[KnownAgent], now_ns: int, since_ns: int, patience_ns: int) -> tuple[str, ...]:
-    """Names of those not heard for ``patience_ns``, counted from ``since_ns`` at the earliest."""
-    return tuple(agent.name for agent in agents if now_ns - max(agent.heard_ns, since_ns) > patience_ns)
+    """Names of those not heard for ``patience_ns``, counted from ``since_ns`` at the earliest.  Of one that was heard in the
+    future, by a clock that has been set back since, nothing is known before that."""
+    heard = {agent.name: agent.heard_ns if agent.heard_ns <= now_ns else 0 for agent in agents}
+    return tuple(name for name, heard_ns in heard.items() if now_ns - max(heard_ns, since_ns) > patience_ns)

@@ -41,5 +41,5 @@ class JobBoard(Protocol):
 
     def job(self, job: str) -> StoredJob | None: ...
 
-    def jobs(self, session: str = "", agent: str = "", only_open: bool = False) -> tuple[StoredJob, ...]:
-        """In the order in which they were added; empty arguments admit everything."""
+    def jobs(self, session: str = "", agent: str = "", only_open: bool = False, newest: int = 0) -> tuple[StoredJob, ...]:
+        """In the order in which they were added; empty arguments admit everything.  ``newest``: only so many, 0 = all."""

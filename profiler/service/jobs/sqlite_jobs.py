@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from profiler.codec.json_values import from_json, to_json
 from profiler.protocol.job import JobOrder, JobReport, JobState
@@ -19,9 +19,31 @@ TABLES = (
         reported_ns INTEGER NOT NULL
     ) STRICT""",
     "CREATE INDEX jobs_by_session ON jobs (session)",
-    "CREATE INDEX jobs_by_agent ON jobs (agent, is_open)",
+    "CREATE INDEX jobs_by_agent ON jobs (agent, is_open, is_agent_done)",
 )
 _COLUMNS = 'agent, "order", report, ordered_ns, reported_ns'
+
+
+@dataclass(frozen=True, slots=True)
+class JobQuery:
+    """Arguments as of ``JobBoard.jobs``."""
+
+    session: str = ""
+    agent: str = ""
+    only_open: bool = False
+    newest: int = 0
+
+    def statement(self) -> tuple[str, tuple[str | int, ...]]:
+        """SQL, the newest job first, and its values.  Only what is asked for stands in it, so that SQLite uses the indexes."""
+        wanted: list[tuple[str, str | int]] = [
+            ("session", self.session),
+            ("agent", self.agent),
+            ("is_open", int(self.only_open)),
+        ]
+        given = [(column, value) for column, value in wanted if value]
+        where = f"WHERE {' AND '.join(f'{column} = ?' for column, _ in given)}" if given else ""
+        query = f"SELECT {_COLUMNS} FROM jobs {where} ORDER BY number DESC LIMIT ?"
+        return query, (*(value for _, value in given), self.newest or -1)
 
 
 class SqliteJobBoard:
@@ -62,18 +84,17 @@ class SqliteJobBoard:
 
     def to_end(self, agent: str) -> tuple[str, ...]:
         with self._file.reading() as connection:
-            query = "SELECT id FROM jobs WHERE agent = ? AND NOT is_open AND NOT is_agent_done ORDER BY number"
+            query = "SELECT id FROM jobs WHERE agent = ? AND is_open = 0 AND is_agent_done = 0 ORDER BY number"
             return tuple(job for (job,) in connection.execute(query, (agent,)))
 
     def job(self, job: str) -> StoredJob | None:
         with self._file.reading() as connection:
             return _job(connection, job)
 
-    def jobs(self, session: str = "", agent: str = "", only_open: bool = False) -> tuple[StoredJob, ...]:
-        query = f"""SELECT {_COLUMNS} FROM jobs
-            WHERE ?1 IN ('', session) AND ?2 IN ('', agent) AND is_open >= ?3 ORDER BY number"""
+    def jobs(self, session: str = "", agent: str = "", only_open: bool = False, newest: int = 0) -> tuple[StoredJob, ...]:
+        statement, values = JobQuery(session, agent, only_open, newest).statement()
         with self._file.reading() as connection:
-            return tuple(_stored(row) for row in connection.execute(query, (session, agent, int(only_open))))
+            return tuple(_stored(row) for row in reversed(connection.execute(statement, values).fetchall()))
 
 
 def _job(connection: sqlite3.Connection, job: str) -> StoredJob | None:

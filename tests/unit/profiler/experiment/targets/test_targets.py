@@ -69,6 +69,8 @@ def test_windows_that_do_not_count() -> None:
         "before the window: gone": (TargetMoment(0, failure="gone"), after),
         "after the window: gone": (before, TargetMoment(0, failure="gone")),
         "the window took 30.0 s in place of 10 s": (before, moment(now + 30, 2, (6.0, 101))),
+        "the window took 0.2 s in place of 10 s": (before, moment(now + 0.2, 2, (6.0, 101))),
+        "the window took 0.0 s in place of 10 s": (before, moment(now, 2, (6.0, 101))),
         "metric 'st': the counters of st_seconds were reset in the window": (before, moment(now + 10, 2, (6.0, 99))),
     }
     for reason, (first, last) in reasons.items():

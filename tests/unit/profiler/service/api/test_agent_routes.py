@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,22 @@ def test_a_hello_is_kept_under_the_name_of_the_token(agent: AskedApp, aggregator
     assert from_json(Welcome, answered.json()) == Welcome(protocol=1, agent="host1", hello_s=7)
     (known,) = aggregator.agents.agents()
     assert (known.name, known.hello, known.heard_ns) == ("host1", hello(), START_NS)
+
+
+def test_one_token_on_two_hosts(agent: AskedApp, aggregator: Aggregator, clock: SettableClock) -> None:
+    """Both would do the same jobs, and windows of one node would be of either host.  A host that was renamed, or took the
+    place of another, is taken as soon as the other has fallen silent: after three times 7 s."""
+    first, second = hello(), hello(host=replace(hello().host, hostname="copy-of-host1"))
+    assert agent.post(HELLO, to_json(first)).status_code == 200
+    clock.pass_s(20)
+    refused = agent.post(HELLO, to_json(second))
+    assert (refused.status_code, refused.json()["title"]) == (409, "Another host has this token")
+    assert "host1" in refused.json()["detail"]
+    assert aggregator.agents.agents()[0].hello == first
+    assert agent.post(HELLO, to_json(first)).status_code == 200
+    clock.pass_s(22)
+    assert agent.post(HELLO, to_json(second)).status_code == 200
+    assert aggregator.agents.agents()[0].hello == second
 
 
 @pytest.mark.parametrize(("version", "whose"), [(0, "agent"), (2, "aggregator")])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from profiler.errors import StoreError
 from profiler.protocol.job import JobReport, JobState
 from profiler.service.jobs.job_board import JobBoard
+from profiler.service.jobs.sqlite_jobs import JobQuery
 from support.aggregators import aggregator_in, attach_order, hello
 
 
@@ -129,3 +131,27 @@ def test_agents_by_name_with_what_they_said_last(tmp_path: Path) -> None:
     again = aggregator_in(tmp_path).agents.agents()
     assert [(agent.name, agent.hello.version, agent.heard_ns) for agent in again] == [("a", "1", 9), ("b", "2", 4)]
     assert again[0].hello == hello(version="1")
+
+
+@pytest.mark.parametrize(
+    ("query", "index"),
+    [
+        (JobQuery(agent="host1", only_open=True), "jobs_by_agent (agent=? AND is_open=?)"),
+        (JobQuery(session="s1"), "jobs_by_session (session=?)"),
+    ],
+)
+def test_what_is_asked_all_the_time_does_not_read_every_job_there_ever_was(tmp_path: Path, query: JobQuery, index: str) -> None:
+    """Agents look at their jobs twice a second; SQLite itself says how it would find them."""
+    aggregator_in(tmp_path)
+    statement, values = query.statement()
+    connection = sqlite3.connect(tmp_path / "service.sqlite")
+    plan = " ".join(row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}", values))
+    connection.close()
+    assert f"USING INDEX {index}" in plan
+
+
+def test_the_newest_jobs_come_in_the_order_in_which_they_were_added(board: JobBoard) -> None:
+    for number in range(5):
+        board.add("host1", attach_order(f"j{number}", session=f"s{number % 2}"), number)
+    assert [job.order.id for job in board.jobs(newest=2)] == ["j3", "j4"]
+    assert [job.order.id for job in board.jobs("s0", newest=2)] == ["j2", "j4"]
