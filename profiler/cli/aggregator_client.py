@@ -29,6 +29,12 @@ class ServerOptions:
     token_file: Path
     ca: Path | None
 
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The options that give them, for a command to be repeated."""
+        authority = ("--ca", str(self.ca)) if self.ca is not None else ()
+        return ("--server", self.server, "--token-file", str(self.token_file), *authority)
+
 
 def add_server_options(
     parser: argparse.ArgumentParser,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import stat
 import urllib.parse
@@ -102,7 +103,9 @@ def _token(settings: TomlTable, here: Path) -> str:
             data = stream.read(LARGEST_TOKEN_BYTES)
     except OSError as error:
         settings.fail(f"{path}: {error.strerror}", "token_file")
-    if mode & (stat.S_IRWXG | stat.S_IRWXO):
+    # With an access list, as systemd gives its service's user, the group's bits are the most that anybody on the list may do.
+    is_credential = str(path.parent) == os.environ.get("CREDENTIALS_DIRECTORY")
+    if mode & (stat.S_IRWXO if is_credential else stat.S_IRWXG | stat.S_IRWXO):
         settings.fail(f"{path}: others may read the token (mode {stat.S_IMODE(mode):o}): `chmod 600 {path}`", "token_file")
     token = data.decode("ascii", "replace").strip()
     if not _TOKEN.fullmatch(token):

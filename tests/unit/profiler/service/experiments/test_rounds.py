@@ -213,6 +213,20 @@ def test_cancelled_while_it_measures() -> None:
     assert experiment.hosts.jobs.stored == before, "nothing follows"
 
 
+def test_progress_says_why_a_round_is_made_again_and_forgets_it_with_the_next_round() -> None:
+    experiment = simulated(
+        agent_plan(SIX, runs=3), lambda node, number: Deed.FAILED if (node, number) == ("f1", 0) else Deed.DONE
+    )
+    coordinator, seen = experiment.coordinator(), []
+    for _ in range(600):
+        coordinator.tick()
+        experiment.hosts.pass_time(1)
+        progress = experiment_progress(experiment.experiments.stored[SESSION], experiment.hosts.jobs.stored)
+        if (progress.round, progress.attempt, progress.again) not in seen:
+            seen.append((progress.round, progress.attempt, progress.again))
+    assert seen[:3] == [(1, 1, ""), (1, 2, "f1: failed: broke"), (2, 1, "")]
+
+
 def test_progress_names_what_is_waited_for() -> None:
     experiment = simulated(agent_plan(SIX, runs=3), lambda node, number: Deed.SLOW_CAPTURE)
     coordinator = experiment.coordinator()
