@@ -11,8 +11,8 @@ from pathlib import Path
 
 from collectors.disturbance import CPU_DEVICES, host_activity
 from collectors.host import host_facts
-from collectors.perf_record import paranoid_level, perf_version, start_recording
-from collectors.pyspy import ptrace_scope, pyspy_version
+from collectors.profilers.perf_record import paranoid_level, perf_version, start_recording
+from collectors.profilers.pyspy import ptrace_scope, pyspy_version
 from profiler.errors import CaptureError
 from profiler.model.fitness import HostFitness, ProcessFitness
 from profiler.model.run import PerfSettings

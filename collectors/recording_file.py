@@ -28,7 +28,7 @@ from profiler.model.run import CaptureInfo, RunIdentity, RunMode
 from profiler.model.standard_input import STANDARD_INPUT
 
 if TYPE_CHECKING:
-    from collectors.importers.benchmark_json import MeasuredArm
+    from collectors.importers.benchmark_file import MeasuredArm
 
 # Text in UTF-16, or with names that hold control characters, does not look like text at first.
 _PERHAPS_TEXT = (FileKind.TEXT, FileKind.OTHER)

@@ -11,7 +11,7 @@ import numpy as np
 
 from profiler.forked_task import ForkedTask, can_fork
 from profiler.model.arrays import UInt64Column
-from profiler.model.symbols import Function, NameSource
+from profiler.model.function import Function, NameSource
 from symbolize.cache import decode_functions, decode_source_map, encode_functions, encode_source_map
 from symbolize.dwarf.debug_info import DebugInfo
 from symbolize.dwarf.source_map import SourceMap, empty_source_map

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from profiler.model.arrays import Int64Column, UInt8Column, distinct
-from profiler.model.symbols import Function, NameSource
+from profiler.model.function import Function, NameSource
 
 # Name, linkage name, key, trait key.
 TEXTS = 4

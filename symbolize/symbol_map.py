@@ -9,8 +9,9 @@ from functools import cache
 import numpy as np
 
 from profiler.model.arrays import Int32Column, Int64Column, UInt8Column, UInt64Column, distinct
+from profiler.model.function import Function, NameSource
 from profiler.model.function_table import FunctionTable
-from profiler.model.symbols import DsoSymbols, Function, InlineChains, NameSource
+from profiler.model.symbols import DsoSymbols, InlineChains
 from symbolize.dwarf.source_map import SourceMap
 from symbolize.source_origin import source_origin
 from symbolize.stored_functions import StoredFunctions

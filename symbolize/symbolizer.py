@@ -11,7 +11,8 @@ from profiler.errors import FormatError
 from profiler.model.arrays import BoolColumn, UInt64Column
 from profiler.model.dso import Dso, DsoKind
 from profiler.model.frame_table import lookup_offsets
-from profiler.model.symbols import DsoSymbols, Function
+from profiler.model.function import Function
+from profiler.model.symbols import DsoSymbols
 from symbolize.cache import SymbolCache
 from symbolize.dwarf.source_map import SourceMap
 from symbolize.elf.image import ElfImage

@@ -10,21 +10,21 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from collectors.agent.agent_config import AgentConfig
 from collectors.agent.agent_log import AgentLog
-from collectors.agent.job_poll import JobPoll, PolledJobs
-from collectors.agent.report_delivery import ReportDelivery
-from collectors.agent.running_job import GRACE_S
-from collectors.agent.running_jobs import RunningJobs, try_in_turn
-from collectors.agent.server_connection import ServerAddress, ServerConnection
-from collectors.agent.server_errors import RequestRefused
-from collectors.agent.spool import Spool, open_spool
-from collectors.agent.spool_lock import spool_lock
-from collectors.agent.trouble_log import TroubleLog
-from collectors.agent.upload_queue import UploadQueue
-from collectors.agent.wanted_debug_files import WantedDebugFiles
-from collectors.agent.worker import Worker
-from collectors.guard import GroupGuard
+from collectors.agent.config.agent_config import AgentConfig
+from collectors.agent.connection.job_poll import JobPoll, PolledJobs
+from collectors.agent.connection.report_delivery import ReportDelivery
+from collectors.agent.connection.server_connection import ServerAddress, ServerConnection
+from collectors.agent.connection.server_errors import RequestRefused
+from collectors.agent.connection.trouble_log import TroubleLog
+from collectors.agent.connection.worker import Worker
+from collectors.agent.jobs.running_job import GRACE_S
+from collectors.agent.jobs.running_jobs import RunningJobs, try_in_turn
+from collectors.agent.spool.spool import Spool, open_spool
+from collectors.agent.spool.spool_lock import spool_lock
+from collectors.agent.upload.upload_queue import UploadQueue
+from collectors.agent.upload.wanted_debug_files import WantedDebugFiles
+from collectors.processes.guard import GroupGuard
 from profiler.attach.stop_request import StopRequest
 from profiler.errors import StoreError
 from profiler.model.fitness import FitnessCheck
@@ -143,9 +143,12 @@ class _Daemon:
         self._problem = problem
 
     def _take(self, polled: PolledJobs) -> None:
-        for job in polled.jobs.cancelled:
-            self.jobs.cancel(job)
-        if self._problem or len(self.delivery.waiting) > MOST_UNDELIVERED:
+        has_much_to_tell = len(self.delivery.waiting) > MOST_UNDELIVERED
+        ended = [job for job in polled.jobs.cancelled if job in self.jobs.ids or not has_much_to_tell]
+        problem = try_in_turn(ended, self.jobs.cancel)
+        if problem:
+            self._told_problem(problem)
+        if self._problem or has_much_to_tell:
             return
         cancelled = frozenset(polled.jobs.cancelled)
         orders = tuple(order for order in polled.jobs.orders if order.id not in cancelled)

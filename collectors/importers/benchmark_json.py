@@ -3,43 +3,18 @@
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable
 
+from collectors.importers.benchmark_file import BenchmarkFile, MeasuredArm
+from collectors.importers.google_benchmark import google_benchmark_arms
+from collectors.importers.hyperfine import hyperfine_arms
 from collectors.perf_data.byte_source import ByteSource
 from profiler.errors import FormatError
-from profiler.model.run import CaptureInfo, Metric, RunIdentity, RunMode, RunOutcome
+from profiler.model.run import CaptureInfo
 
 _SNIFFED_BYTES = 1 << 16
 # A file of a million runs; beyond this it is no benchmark's output.
 _MOST_BYTES = 256 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class MeasuredArm:
-    """``name``: what was measured; ``runs`` in the file's order, failed ones with the reason."""
-
-    name: str
-    runs: tuple[CaptureInfo, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class BenchmarkFile:
-    """``source``: the file's name for messages; ``info``: what is known of all of its runs."""
-
-    source: str
-    document: Mapping[str, Any]
-    info: CaptureInfo
-
-    def error(self, message: str) -> FormatError:
-        return FormatError(self.source, message)
-
-    def run(self, arm: str, number: int, outcome: RunOutcome) -> CaptureInfo:
-        """Belongs to no session, so it is never taken for the partner of another arm's run."""
-        identity = RunIdentity("", arm, number, RunMode.PLAIN, position=number)
-        return replace(self.info, identity=identity, outcome=outcome)
 
 
 ArmsReader = Callable[[BenchmarkFile], tuple[MeasuredArm, ...]]
@@ -51,12 +26,8 @@ def benchmark_reader(source: ByteSource) -> ArmsReader | None:
     if not head.startswith(b"{"):
         return None
     if b'"results"' in head and b'"command"' in head:
-        from collectors.importers.hyperfine import hyperfine_arms
-
         return hyperfine_arms
     if b'"context"' in head and b'"benchmarks"' in head:
-        from collectors.importers.google_benchmark import google_benchmark_arms
-
         return google_benchmark_arms
     return None
 
@@ -76,19 +47,3 @@ def read_benchmark(source: ByteSource, info: CaptureInfo, read: ArmsReader) -> t
     if not any(arm.runs for arm in arms):
         raise FormatError(source.name, "no run of any benchmark in it")
     return arms
-
-
-def number(value: object) -> float | None:
-    """A finite number, ``None`` for anything else."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    try:
-        found = float(value)
-    except OverflowError:
-        return None
-    return found if math.isfinite(found) else None
-
-
-def duration(name: str, value_ns: float) -> Metric:
-    """A metric in ns."""
-    return Metric(name, value_ns, "ns", (value_ns,))

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from collectors.importers.benchmark_json import BenchmarkFile, MeasuredArm, duration, number
+from collectors.importers.benchmark_file import BenchmarkFile, MeasuredArm, duration, number
 from profiler.model.run import Metric, RunOutcome
 
 _NS_PER_UNIT = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}

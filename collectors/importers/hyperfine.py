@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from collectors.importers.benchmark_json import BenchmarkFile, MeasuredArm, duration, number
+from collectors.importers.benchmark_file import BenchmarkFile, MeasuredArm, duration, number
 from profiler.model.run import Metric, RunOutcome
 
 _NS_PER_S = 1e9

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from collectors.attach_target import AttachTarget, foreign_root, readable_program, recorded_path
+from collectors.targets.attach_target import AttachTarget, foreign_root, readable_program, recorded_path
 from profiler.attach.plan import AttachPlan
 from profiler.errors import CaptureError, FormatError
 from profiler.experiment.binaries.call_graph import CallGraph, choose_call_graph

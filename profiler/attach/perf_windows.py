@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from collectors.attach_target import AttachTarget
-from collectors.attached_perf import AttachedPerf, attach
-from collectors.guard import GroupGuard
-from collectors.perf_record import PerfEnd
+from collectors.processes.guard import GroupGuard
+from collectors.profilers.attached_perf import AttachedPerf, attach
+from collectors.profilers.perf_record import PerfEnd
+from collectors.targets.attach_target import AttachTarget
 from profiler.attach.instance import AttachedInstance, attached_instance
 from profiler.attach.kept_windows import KeptWindows
 from profiler.attach.perf_window import PerfWindow

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, field
 
 from collectors.prometheus import PageMetric
-from collectors.target_finder import TargetFinder
+from collectors.targets.target_finder import TargetFinder
 from profiler.attach import defaults
 from profiler.errors import UsageError
 from profiler.experiment.plan.call_graph_request import CallGraphRequest

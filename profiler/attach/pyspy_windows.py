@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from collectors.attach_target import AttachTarget
-from collectors.guard import GroupGuard
-from collectors.pyspy import PySpyRecorder, PySpySettings, pyspy_perf_settings, start_pyspy
+from collectors.processes.guard import GroupGuard
+from collectors.profilers.pyspy import PySpyRecorder, PySpySettings, pyspy_perf_settings, start_pyspy
+from collectors.targets.attach_target import AttachTarget
 from profiler.attach.instance import AttachedInstance, attached_instance
 from profiler.attach.kept_windows import KeptWindows
 from profiler.attach.plan import AttachPlan

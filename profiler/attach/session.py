@@ -10,11 +10,11 @@ import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from collectors.attach_target import AttachTarget, check_access, find_target
-from collectors.guard import GroupGuard
 from collectors.host import host_facts
-from collectors.perf_record import perf_version
+from collectors.processes.guard import GroupGuard
+from collectors.profilers.perf_record import perf_version
 from collectors.prometheus import check_series, fetch_text
+from collectors.targets.attach_target import AttachTarget, check_access, find_target
 from profiler.attach.instance import AttachedInstance
 from profiler.attach.kept_windows import KeptWindows
 from profiler.attach.observer import AttachObserver
@@ -67,7 +67,7 @@ def python_session(
 
     ``CaptureError``, ``UsageError``: what is to be profiled is not there, is not Python, or may not be profiled.
     """
-    from collectors.pyspy import PySpySettings, pyspy_version
+    from collectors.profilers.pyspy import PySpySettings, pyspy_version
     from profiler.attach.pyspy_windows import PySpy
 
     check_python_plan(plan)

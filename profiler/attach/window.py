@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 
-from collectors.attach_target import AttachTarget
-from collectors.process_status import status_of
-from collectors.process_times import CpuUsage, cpu_usage, used_between
+from collectors.processes.process_status import status_of
+from collectors.processes.process_times import CpuUsage, cpu_usage, used_between
 from collectors.prometheus import MetricsPage, fetch_page, page_metrics
+from collectors.targets.attach_target import AttachTarget
 from profiler.attach.plan import AttachPlan
 from profiler.errors import CaptureError
 from profiler.model.run import Metric, RunOutcome
@@ -102,11 +102,15 @@ def window_outcome(times: WindowTimes, before: Edge, after: Edge, plan: AttachPl
         system_ns=system_ns,
         metrics=(*metrics, Metric(times.perf_metric, float(times.perf_ns), "ns", (float(times.perf_ns),))),
     )
-    length_s = times.length_ns / 1e9
-    is_whole = abs(length_s / plan.window_s - 1.0) <= _TOLERANCE
+    length_s, is_whole = times.length_ns / 1e9, is_whole_window(times.length_ns, plan.window_s)
     short = "" if is_whole else f"a window lasted {length_s:.1f} s in place of {plan.window_s:g} s"
     told = [f"{short}: {times.cut_by}" if short else f"at the end of a window {times.cut_by}"] if times.cut_by else [short]
     return WindowOutcome(outcome, is_whole, "; ".join(filter(None, (*told, missing))))
+
+
+def is_whole_window(length_ns: int, window_s: float, slack_s: float = 0.0) -> bool:
+    """Whether it lasted as long as it should have, but for ``slack_s`` beside the share that is always allowed."""
+    return abs(length_ns / 1e9 - window_s) <= _TOLERANCE * window_s + slack_s
 
 
 def _page_metrics(before: Edge, after: Edge, plan: AttachPlan) -> tuple[Sequence[Metric], str]:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from collectors.attach_target import AttachTarget
-from collectors.guard import GroupGuard
+from collectors.processes.guard import GroupGuard
+from collectors.targets.attach_target import AttachTarget
 from profiler.attach.instance import AttachedInstance
 from profiler.attach.kept_windows import KeptWindows
 from profiler.attach.observer import AttachObserver

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from profiler.cli.context import CliContext, terminal_style
 
 if TYPE_CHECKING:
-    from collectors.agent.agent_config import AgentConfig
+    from collectors.agent.config.agent_config import AgentConfig
     from profiler.model.fitness import FitnessCheck
 
 NAME = "agent"
@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, context: CliContext) -> int:
-    from collectors.agent.agent_file import read_agent_file
+    from collectors.agent.config.agent_file import read_agent_file
 
     config = read_agent_file(Path(arguments.config))
     return _check(config, context) if arguments.check else _run(config, context)

@@ -29,6 +29,12 @@ class ServerOptions:
     token_file: Path
     ca: Path | None
 
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The options that give them, for a command to be repeated."""
+        authority = ("--ca", str(self.ca)) if self.ca is not None else ()
+        return ("--server", self.server, "--token-file", str(self.token_file), *authority)
+
 
 def add_server_options(
     parser: argparse.ArgumentParser,
@@ -56,16 +62,15 @@ def server_options(arguments: argparse.Namespace) -> ServerOptions | None:
 
 def _is_safe(server: str) -> bool:
     """Nobody else can read what is sent there."""
-    import ipaddress
     import urllib.parse
+
+    from profiler.protocol.loopback import is_loopback
 
     try:
         parts = urllib.parse.urlsplit(server)
-        if parts.scheme != "http" or parts.hostname == "localhost":
-            return parts.scheme in ("http", "https")
-        return ipaddress.ip_address(parts.hostname or "").is_loopback
     except ValueError:
         return False
+    return parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname or ""))
 
 
 def fetch_json(options: ServerOptions, path: str) -> Json:
@@ -117,6 +122,8 @@ def _json(options: ServerOptions, response: httpx.Response) -> Json:
 
 def _token(path: Path) -> str:
     """The file's first line: what `slotscope token create` printed."""
+    if path.exists() and not path.is_file():  # a pipe would be waited for
+        raise UsageError(f"{path}: no token can be read from it (it is not a file)")
     try:
         lines = path.read_text().split("\n")
     except (OSError, UnicodeDecodeError) as error:

@@ -18,7 +18,7 @@ from profiler.errors import UsageError
 
 if TYPE_CHECKING:
     from collectors.prometheus import PageMetric
-    from collectors.target_finder import TargetFinder
+    from collectors.targets.target_finder import TargetFinder
     from profiler.attach.plan import AttachPlan
     from profiler.model.attach_summary import AttachSummary, KeptWindow
 
@@ -178,7 +178,7 @@ def attach_plan(arguments: argparse.Namespace) -> AttachPlan:
 
 
 def _finder(arguments: argparse.Namespace) -> TargetFinder:
-    from collectors.target_finder import TargetFinder
+    from collectors.targets.target_finder import TargetFinder
 
     if arguments.exclude and not arguments.comm:
         raise UsageError("--exclude is for --comm: the others name what they mean")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from profiler.cli.context import CliContext, terminal_style
@@ -12,7 +11,6 @@ from profiler.cli.fail_on import check_limits, parse_limit
 from profiler.cli.options import ReadingOptions, add_selection_options, add_table_options, reading_options
 
 if TYPE_CHECKING:
-    from profiler.model.costs import ArmCosts
     from reports.comparison_report import ComparisonReport
 
 NAME = "compare"
@@ -75,25 +73,13 @@ def run(arguments: argparse.Namespace, context: CliContext) -> int:
 def _comparison_report(arguments: argparse.Namespace, options: ReadingOptions, context: CliContext) -> ComparisonReport:
     from profiler.analysis.comparison.compare import CompareOptions, compare_arms
     from profiler.analysis.comparison.per_unit import per_unit
+    from profiler.cli.compared_costs import costs_of
     from reports.comparison_report import ComparisonReport
 
     costs = costs_of([arguments.baseline, *arguments.candidates], options, context)
     compare_options = CompareOptions(dimension=options.by, margin=arguments.margin, metrics=tuple(arguments.metric or ()))
     comparison = per_unit(compare_arms(costs[0], costs[1:], compare_options), arguments.per)
     return ComparisonReport(comparison, costs, options.rows, arguments.per)
-
-
-def costs_of(selectors: Sequence[str], options: ReadingOptions, context: CliContext) -> tuple[ArmCosts, ...]:
-    """One per selector, in order; arms without profiled runs have their times and metrics alone."""
-    from profiler.cli.load_arms import load_arms, symbol_tools
-    from profiler.cli.progress import SlowProgress
-    from profiler.pipeline import arm_costs
-
-    tools = symbol_tools(options.debug_dirs, context.debug_directory)
-    with SlowProgress(context.stderr) as progress:
-        arms = load_arms(selectors, context, tools.locator, progress, needs_profile=False)
-        analysis = options.analysis(arms)
-        return tuple(arm_costs(arm, analysis, tools.symbolizer, progress) for arm in arms)
 
 
 def _rendered(report: ComparisonReport, options: ReadingOptions, context: CliContext) -> str:

@@ -39,7 +39,7 @@ def _composed(arguments: argparse.Namespace, options: ReadingOptions, context: C
     from dataclasses import replace
 
     from profiler.analysis.comparison.compose import Leg, compose
-    from profiler.cli.compare import costs_of
+    from profiler.cli.compared_costs import costs_of
 
     if len(arguments.candidates) != 1:
         raise UsageError("--via composes one comparison: name one candidate")

@@ -82,8 +82,8 @@ def run(arguments: argparse.Namespace, context: CliContext) -> int:
 
 def recording_obstacle(scratch: Path) -> str:
     """Why this machine cannot build and record the workload, with the way out; empty when it can."""
-    from collectors.launcher import LaunchRequest, launch_recorded
-    from collectors.perf_record import start_recording
+    from collectors.processes.launcher import LaunchRequest, launch_recorded
+    from collectors.profilers.perf_record import start_recording
     from profiler.model.run import PerfSettings
 
     if shutil.which("g++") is None:

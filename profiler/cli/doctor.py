@@ -36,14 +36,14 @@ def run(arguments: argparse.Namespace, context: CliContext) -> int:
 
 def _checks(arguments: argparse.Namespace, context: CliContext) -> list[FitnessCheck]:
     from collectors.host_fitness import host_fitness, process_fitness
-    from collectors.launcher import resolve_program
+    from collectors.processes.launcher import resolve_program
     from profiler.analysis.quality.binary_checks import binary_checks, process_checks
     from profiler.analysis.quality.host_checks import host_checks
-    from profiler.cli.load_arms import symbol_tools
     from profiler.cli.progress import SlowProgress
     from profiler.experiment.binaries.binary_fitness import binary_fitness
     from symbolize.debuginfod import configured_servers
     from symbolize.kernel_cache import read_kallsyms
+    from symbolize.symbol_tools import symbol_tools
 
     binaries = [resolve_program(name) for name in arguments.binary or ()]
     process = process_fitness(arguments.pid) if arguments.pid is not None else None

@@ -188,9 +188,9 @@ def _store(context: CliContext) -> Store:
 
 
 def _evaluator(arguments: argparse.Namespace, context: CliContext, store: Store, experiment: StoredExperiment) -> Evaluator:
-    from profiler.cli.load_arms import symbol_tools
     from profiler.cli.progress import SlowProgress
     from profiler.experiment.evaluate import Evaluator
+    from symbolize.symbol_tools import symbol_tools
 
     options = reading_options(arguments)
     analysis = replace(options.analysis(()), phase=experiment.record.phase if options.phase is None else options.phase)

@@ -110,13 +110,13 @@ class _Replicates:
 
 
 def _visible_lines(plan: ExperimentPlan, store: Store, earlier: StoredExperiment, replicates: _Replicates) -> list[str]:
-    from profiler.cli.load_arms import symbol_tools
     from profiler.cli.progress import SlowProgress
     from profiler.errors import AnalysisError
     from profiler.experiment.evaluate import Evaluator
     from profiler.experiment.experiment_power import experiment_power
     from profiler.pipeline import AnalysisOptions
     from reports.experiment_wording import power_title
+    from symbolize.symbol_tools import symbol_tools
 
     what = f"{replicates.count} {replicates.what}"
     with SlowProgress(replicates.context.stderr) as progress:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
@@ -68,17 +69,21 @@ def show(session: str, format_: str, options: ServerOptions, context: CliContext
     """What the aggregator's store says of an experiment, by default in Markdown."""
     if format_ not in _FORMATS:
         raise UsageError(f"--format {format_}: an aggregator answers with markdown or json")
-    session = session or _latest(options)
+    session = _latest(session, options)
     path = f"{_path(EXPERIMENT_RESULT, session)}?format={_FORMATS[format_]}"
     context.stdout.write(fetch_text(options, path))
     return 0
 
 
-def _latest(options: ServerOptions) -> str:
-    found = _experiments(fetch_json(options, f"{EXPERIMENTS}?newest=1"), options)
-    if not found:
-        raise UsageError(f"{options.server}: no experiment over agents has been run yet")
-    return found[-1].session
+def _latest(name: str, options: ServerOptions) -> str:
+    """The latest session that is called so, or whose experiment is; "" = of all."""
+    found = _experiments(fetch_json(options, EXPERIMENTS), options)
+    sessions = [each.session for each in found if name in ("", each.session, each.name)]
+    if not sessions:
+        known = ", ".join(dict.fromkeys(each.name for each in found))
+        what = f"no experiment {name!r}; it has {known}" if known else "no experiment over agents has been run yet"
+        raise UsageError(f"{options.server}: {what}")
+    return sessions[-1]
 
 
 def _await_end(session: str, options: ServerOptions, lines: ProgressLines) -> ExperimentProgress:
@@ -111,12 +116,10 @@ class ProgressLines:
     def show(self, progress: ExperimentProgress) -> None:
         attempt = f", attempt {progress.attempt}" if progress.attempt > 1 else ""
         place = f"round {progress.round} of {progress.rounds}{attempt}"
+        self._once(f"{place}, because of {progress.again}" if progress.again else "")
         self.note(f"session {progress.session}  {place}: {progress.doing or progress.state}")
         for node in progress.nodes:
-            trouble = f"{place}  {node.variant}  {node.node}: {node.doing}"
-            if _is_trouble(node.doing) and trouble not in self._troubles:
-                self._troubles.add(trouble)
-                self._line(trouble)
+            self._once(f"{place}  {node.variant}  {node.node}: {node.doing}" if _is_trouble(node.doing) else "")
         self._advance(progress)
 
     def note(self, line: str) -> None:
@@ -128,6 +131,11 @@ class ProgressLines:
     def close(self) -> None:
         if self._bar is not None:
             self._bar.stop()
+
+    def _once(self, trouble: str) -> None:
+        if trouble and trouble not in self._troubles:
+            self._troubles.add(trouble)
+            self._line(trouble)
 
     def _line(self, line: str) -> None:
         if self._bar is not None:
@@ -183,4 +191,4 @@ def _path(address: str, session: str) -> str:
 
 
 def _command(action: str, session: str, options: ServerOptions) -> str:
-    return f"slotscope experiment {action} {session} --server {options.server}"
+    return shlex.join(("slotscope", "experiment", action, session, *options.words))

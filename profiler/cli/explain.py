@@ -33,10 +33,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, context: CliContext) -> int:
     from profiler.analysis.attribution.select_event import select_event
-    from profiler.cli.load_arms import load_arms, symbol_tools
+    from profiler.cli.load_arms import load_arms
     from profiler.cli.progress import SlowProgress
     from profiler.pipeline import explain_function
     from reports.terminal_explanation import render_explanations
+    from symbolize.symbol_tools import symbol_tools
 
     options = reading_options(arguments)
     tools = symbol_tools(options.debug_dirs, context.debug_directory)

@@ -55,9 +55,10 @@ def format_of(output: str) -> str:
 
 
 def _call_stacks(selectors: Sequence[str], options: ReadingOptions, context: CliContext) -> list[CallStacks]:
-    from profiler.cli.load_arms import load_arms, symbol_tools
+    from profiler.cli.load_arms import load_arms
     from profiler.cli.progress import SlowProgress
     from profiler.pipeline import arm_call_stacks
+    from symbolize.symbol_tools import symbol_tools
 
     tools = symbol_tools(options.debug_dirs, context.debug_directory)
     stacks = []

@@ -11,7 +11,7 @@ from profiler.cli.context import CliContext, terminal_style
 
 if TYPE_CHECKING:
     from profiler.protocol.hello import OfferedTarget, OfferedWorkload
-    from profiler.service.known_hosts import Host, Hosts
+    from profiler.service.agents.known_hosts import Host, Hosts
 
 NAME = "hosts"
 HELP = "List the hosts whose agents the aggregator knows"
@@ -28,7 +28,7 @@ def run(arguments: argparse.Namespace, context: CliContext) -> int:
 
 
 def _hosts(arguments: argparse.Namespace, context: CliContext) -> Hosts:
-    from profiler.service.known_hosts import Hosts, known_hosts
+    from profiler.service.agents.known_hosts import Hosts, known_hosts
 
     options = server_options(arguments)
     if options is None:

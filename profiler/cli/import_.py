@@ -34,10 +34,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, context: CliContext) -> int:
-    from profiler.cli.load_arms import symbol_tools
     from profiler.cli.progress import SlowProgress
     from profiler.store.records import check_variant_name
     from profiler.store.store import open_store
+    from symbolize.symbol_tools import symbol_tools
 
     if arguments.variant:
         check_variant_name(arguments.variant)

@@ -11,9 +11,6 @@ from profiler.cli.context import CliContext, existing_store
 from profiler.errors import StoreError, UsageError
 from profiler.model.standard_input import STANDARD_INPUT
 from profiler.stored_arms import check_runs, distinct_names, load_runs
-from profiler.stored_arms import recorded_phase as recorded_phase
-from symbolize.symbol_tools import SymbolTools as SymbolTools
-from symbolize.symbol_tools import symbol_tools as symbol_tools
 
 if TYPE_CHECKING:
     from profiler.model.capture import Capture

@@ -47,8 +47,8 @@ class ReadingOptions:
     def analysis(self, arms: Sequence[Arm]) -> AnalysisOptions:
         """The same for the pipeline.  Where the command line names no phase, that of the recordings; ``UsageError`` when they
         disagree."""
-        from profiler.cli.load_arms import recorded_phase
         from profiler.pipeline import AnalysisOptions
+        from profiler.stored_arms import recorded_phase
 
         return AnalysisOptions(
             rules=self.rules,

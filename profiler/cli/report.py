@@ -31,10 +31,11 @@ def run(arguments: argparse.Namespace, context: CliContext) -> int:
 def _arm_report(selector: str, options: ReadingOptions, context: CliContext) -> ArmReport:
     from profiler.analysis.comparison.compare_replicates import windows_by_process
     from profiler.analysis.statistics.share_interval import share_intervals
-    from profiler.cli.load_arms import load_arms, symbol_tools
+    from profiler.cli.load_arms import load_arms
     from profiler.cli.progress import SlowProgress
     from profiler.pipeline import arm_costs
     from reports.arm_report import ArmReport
+    from symbolize.symbol_tools import symbol_tools
 
     tools = symbol_tools(options.debug_dirs, context.debug_directory)
     with SlowProgress(context.stderr) as progress:

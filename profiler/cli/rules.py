@@ -68,9 +68,10 @@ def _check(arguments: argparse.Namespace, context: CliContext) -> int:
 
 
 def _rule_use(selector: str, names: Sequence[str], debug_dirs: Sequence[str], context: CliContext) -> RuleUse:
-    from profiler.cli.load_arms import load_arms, symbol_tools
+    from profiler.cli.load_arms import load_arms
     from profiler.cli.progress import SlowProgress
     from profiler.pipeline import AnalysisOptions, arm_rule_use
+    from symbolize.symbol_tools import symbol_tools
 
     tools = symbol_tools(debug_dirs, context.debug_directory)
     with SlowProgress(context.stderr) as progress:

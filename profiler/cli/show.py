@@ -110,7 +110,7 @@ def _remark(run: StoredRun) -> str:
 
 
 def _failure_lines(runs: Sequence[StoredRun], store: Store) -> str:
-    from collectors.process_output import with_last_line
+    from collectors.processes.process_output import with_last_line
     from reports.plain_text import printable
 
     lines = []

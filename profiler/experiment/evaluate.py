@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from profiler.analysis.comparison.builds_of_nodes import build_warnings
 from profiler.analysis.comparison.compare import CompareOptions, compare_arms
 from profiler.analysis.comparison.control import ArmPair, against_control
 from profiler.analysis.comparison.gain import gain_attribution
@@ -89,7 +90,7 @@ class Evaluator:
             ),
             repeated=failures.repeated,
             left_out=failures.left_out,
-            warnings=_warnings(conditions, record),
+            warnings=(*_warnings(conditions, record), *_warnings_of_nodes(by_condition)),
         )
         return Evaluation(result, tuple(arm for arms in by_condition for arm in arms))
 
@@ -167,6 +168,11 @@ def control_pairs(record: ExperimentRecord, by_condition: Sequence[Sequence[ArmC
             )
             found.append((treated, held))
     return found
+
+
+def _warnings_of_nodes(by_condition: Sequence[Sequence[ArmCosts]]) -> list[ReportWarning]:
+    """Of experiments whose variants are on nodes."""
+    return [warning for arms in by_condition for warning in build_warnings(arms[0], arms[1:])]
 
 
 def _warnings(conditions: Sequence[ConditionResult], record: ExperimentRecord) -> tuple[ReportWarning, ...]:

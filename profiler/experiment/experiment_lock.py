@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from profiler.errors import StoreError, UsageError
-from profiler.store.file_lock import is_locked_in_time
+from profiler.errors import StoreError
+from profiler.store.file_lock import LockWords, file_lock
 
 NAME = "lock"
+_ELSEWHERE = "--store DIR names another place"
 
 
 @contextlib.contextmanager
@@ -21,17 +21,10 @@ def experiment_lock(directory: Path, experiment: str) -> Iterator[int]:
     """
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(directory / NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     except OSError as error:
-        raise StoreError(f"{directory}: {error.strerror}; --store DIR names another place") from None
-    try:
-        if not is_locked_in_time(descriptor, directory):
-            owner = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip()
-            raise UsageError(
-                f"experiment {experiment!r} is being run in this store already, by process {owner}: wait for its end"
-            )
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, b"%d\n" % os.getpid(), 0)
-        yield descriptor
-    finally:
-        os.close(descriptor)
+        raise StoreError(f"{directory}: {error.strerror}; {_ELSEWHERE}") from None
+    running = f"experiment {experiment!r} is being run in this store already, by process"
+    with file_lock(
+        directory / NAME, 0o666, LockWords(_ELSEWHERE, lambda owner: f"{running} {owner}: wait for its end")
+    ) as lock:
+        yield lock

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from profiler.model.arrays import Int32Column, UInt8Column, UInt64Column
-from profiler.model.symbols import Function, NameSource
+from profiler.model.function import Function, NameSource
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -20,7 +20,7 @@ from profiler.model.category import OTHER, Rule, RuleSet
 from profiler.model.rule_pattern import RulePattern
 from profiler.rules.repetition import may_explode
 from profiler.rules.rule_text import key_line, rule_lines
-from profiler.rules.toml_document import TomlError, toml_document
+from profiler.toml.toml_document import TomlError, toml_document
 
 _PATTERN_KEYS = ("function", "file", "dso", "under")
 _FLAG_KEYS = ("transparent", "passthrough", "fallback")

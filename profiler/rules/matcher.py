@@ -10,9 +10,9 @@ import numpy as np
 
 from profiler.model.arrays import BoolColumn, Int64Column
 from profiler.model.category import OTHER, Places, Rule, RuleMatches, RuleSet
+from profiler.model.function import NameSource
 from profiler.model.function_table import FunctionTable
 from profiler.model.rule_pattern import RulePattern
-from profiler.model.symbols import NameSource
 from profiler.rules.loader import NAMES_OF_SUMS, PLACEHOLDER
 from profiler.rules.name_search import NameSearch
 

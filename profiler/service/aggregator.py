@@ -7,23 +7,25 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from profiler.service import sqlite_agents, sqlite_jobs
+from profiler.errors import StoreError
 from profiler.service.access import sqlite_tokens
 from profiler.service.access.sqlite_tokens import SqliteTokenRegistry
 from profiler.service.access.token_registry import TokenRegistry
-from profiler.service.agent_registry import AgentRegistry
+from profiler.service.agents import sqlite_agents
+from profiler.service.agents.agent_registry import AgentRegistry
+from profiler.service.agents.sqlite_agents import SqliteAgentRegistry
 from profiler.service.experiments import sqlite_experiments
 from profiler.service.experiments.experiment_board import ExperimentBoard
 from profiler.service.experiments.sqlite_experiments import SqliteExperimentBoard
 from profiler.service.ingest import ingest
 from profiler.service.ingest.ingest import Ingest, open_ingest
-from profiler.service.job_board import JobBoard
+from profiler.service.jobs import sqlite_jobs
+from profiler.service.jobs.job_board import JobBoard
+from profiler.service.jobs.sqlite_jobs import SqliteJobBoard
 from profiler.service.pages.login import sqlite_page_sessions
 from profiler.service.pages.login.page_sessions import PageSessionRegistry
 from profiler.service.pages.login.sqlite_page_sessions import SqlitePageSessionRegistry
 from profiler.service.service_file import open_service_file
-from profiler.service.sqlite_agents import SqliteAgentRegistry
-from profiler.service.sqlite_jobs import SqliteJobBoard
 from profiler.store.store import Store, open_store
 
 # Of every module that owns tables in the service database.
@@ -54,6 +56,8 @@ class Aggregator:
 def open_aggregator(directory: Path, create: bool) -> Aggregator:
     """The aggregator whose store is in ``directory``; ``create`` makes what is missing.  ``StoreError``: see ``open_store`` and
     ``SqliteFile``."""
+    if create:
+        make_private(directory)
     store = open_store(directory, create)
     file = open_service_file(directory, TABLES, create)
     jobs = SqliteJobBoard(file)
@@ -66,3 +70,14 @@ def open_aggregator(directory: Path, create: bool) -> Aggregator:
         experiments=SqliteExperimentBoard(file),
         page_sessions=SqlitePageSessionRegistry(file),
     )
+
+
+def make_private(directory: Path) -> None:
+    """A directory that is not there yet becomes its user's alone: what agents send may hold what is secret."""
+    try:
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        directory.mkdir(mode=0o700)
+    except FileExistsError:
+        return
+    except OSError as error:
+        raise StoreError(f"{directory}: {error.strerror}; --store DIR names another place") from None

@@ -2,19 +2,53 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
+import os
 import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
-from profiler.errors import StoreError
+from profiler.errors import StoreError, UsageError
 
 # What a killed run had started is given 2 s to end.
 PATIENCE_S = 6.0
 _POLL_S = 0.05
 
 
-def is_locked_in_time(descriptor: int, directory: Path) -> bool:
-    """Within ``PATIENCE_S``.  ``StoreError`` where there are no locks; ``directory`` stands in the message."""
+@dataclass(frozen=True, slots=True)
+class LockWords:
+    """How a lock is spoken of.  ``elsewhere``: how another place is named.  ``taken``: from the ID of the process that keeps it
+    to what is said then."""
+
+    elsewhere: str
+    taken: Callable[[str], str]
+
+
+@contextlib.contextmanager
+def file_lock(path: Path, mode: int, words: LockWords) -> Iterator[int]:
+    """Locks the file, which is made with ``mode``, in a directory that is there; the lock's descriptor, to be held by whatever
+    must have ended before the next one.
+
+    ``UsageError`` when another process keeps the lock, ``StoreError`` where nothing can be locked.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, mode)
+    except OSError as error:
+        raise StoreError(f"{path.parent}: {error.strerror}; {words.elsewhere}") from None
+    try:
+        if not _is_locked_in_time(descriptor, path.parent, words):
+            owner = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip()
+            raise UsageError(words.taken(owner))
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, b"%d\n" % os.getpid(), 0)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _is_locked_in_time(descriptor: int, directory: Path, words: LockWords) -> bool:
     deadline = time.monotonic() + PATIENCE_S
     while True:
         try:
@@ -24,6 +58,6 @@ def is_locked_in_time(descriptor: int, directory: Path) -> bool:
                 return False
             time.sleep(_POLL_S)
         except OSError as error:
-            raise StoreError(f"{directory}: cannot be locked ({error.strerror}); --store DIR names another place") from None
+            raise StoreError(f"{directory}: cannot be locked ({error.strerror}); {words.elsewhere}") from None
         else:
             return True

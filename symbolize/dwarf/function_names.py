@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from profiler.model.symbols import NameSource
+from profiler.model.function import NameSource
 from symbolize.dwarf.constants import (
     FLAT_LANGUAGES,
     DW_AT_abstract_origin,

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profiler.model.arrays import BoolColumn, Int32Column, Int64Column, UInt64Column, distinct
-from profiler.model.symbols import NameSource
+from profiler.model.function import NameSource
 from symbolize.dwarf.function_names import DieName
 from symbolize.dwarf.inline_chains import NO_DIE, ChainNodes
 from symbolize.dwarf.intervals import NOBODY, Intervals

@@ -26,8 +26,8 @@ from pathlib import Path
 
 from timing import environment
 
-from collectors.process_status import all_processes, tree
-from collectors.process_times import cpu_usage
+from collectors.processes.process_status import all_processes, tree
+from collectors.processes.process_times import cpu_usage
 from profiler.protocol.job import JobKind, JobOrder, JobState
 from profiler.service.access.token_registry import Scope, Token, digest_of, new_secret
 from profiler.service.aggregator import Aggregator, open_aggregator

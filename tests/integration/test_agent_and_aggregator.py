@@ -80,7 +80,7 @@ def test_runs_of_an_ordered_job_are_in_the_aggregators_store(host: AgentProcess,
         assert time.monotonic() < deadline, host.log.read_text()
         time.sleep(0.1)
     captures = [aggregator.store.load(run) for run in aggregator.store.runs(session)]
-    assert {capture.info.identity.instance for capture in captures} == {"host1"}
+    assert {capture.info.identity.instance for capture in captures} == {"host1-load"}
     assert {(capture.info.identity.variant, capture.info.identity.mode) for capture in captures} == {("base", RunMode.PLAIN)}
     assert [capture.info.outcome.metrics[0].value for capture in captures] == [12.5e6] * 3
     known = aggregator.agents.agents()[0]

@@ -9,6 +9,8 @@ import shutil
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
@@ -127,7 +129,7 @@ def test_what_its_file_names_is_done_and_the_rest_refused(
         assert capture.info.outcome.user_ns + capture.info.outcome.system_ns > 0.2e9
     report = fake.last("run")
     assert report is not None
-    assert report.state is JobState.DONE
+    assert report.state is JobState.DONE, report.detail
     assert 0 <= report.begun_at_ns - start_at < 50_000_000
     assert fake.states("run").index("ready") < fake.states("run").index("running")
     assert fake.wait_until_final("swap").detail == "node is y: now y"
@@ -165,10 +167,33 @@ def test_it_profiles_a_running_program_and_a_workload_from_one_moment_on(
         for job in ("attach", "run"):
             report = fake.last(job)
             assert report is not None
-            assert report.state is JobState.DONE
+            assert report.state is JobState.DONE, report.detail
             assert abs(report.begun_at_ns - start_at) < 50_000_000
     finally:
         burner.kill()
+
+
+@pytest.mark.perf
+@pytest.mark.usefixtures("perf")
+def test_a_window_in_which_the_process_ended_is_no_window_of_a_round(
+    fake: FakeAggregator, started: list[AgentProcess], tmp_path: Path
+) -> None:
+    """Half a window holds half of the CPU time of a whole one, and would be held against whole ones of other hosts."""
+    if shutil.which("gcc") is None:
+        pytest.skip("gcc is not installed")
+    burner: Burner = attached_program.start(attached_program.build(tmp_path), tmp_path / "burner.txt", "forever")
+    try:
+        start(started, tmp_path, fake.url, target(burner.pid))
+        fake.orders = [JobOrder("attach", JobKind.ATTACH, "node", "x", "s", "i1", 0, window_s=4.0, frequency_hz=99)]
+        fake.wait_for(lambda: "running" in fake.states("attach"), what="the window to begin")
+        time.sleep(1.5)
+    finally:
+        burner.kill()
+    (window,) = wait_for_captures(fake, "attach")
+    assert window.info.outcome.wall_ns < 3.5 * SECOND_NS
+    report = fake.wait_until_final("attach")
+    assert report.state is JobState.FAILED
+    assert "ended; 1 window; 1 were ordered, 0 are whole and count" in report.detail
 
 
 def _random_kills(fake: FakeAggregator, it: AgentProcess, kills: int, seed: int) -> set[str]:
@@ -180,7 +205,7 @@ def _random_kills(fake: FakeAggregator, it: AgentProcess, kills: int, seed: int)
         fake.orders.append(JobOrder(f"job{number}", JobKind.RUN, "load", "base", "s", "i1", number, runs=3, is_profiled=False))
         time.sleep(generator.uniform(0.3, 4.0))
         it.kill()
-        assert gone_within(8, MARK, "collectors.agent.job_process"), "a workload outlived its agent"
+        assert gone_within(8, MARK, "collectors.agent.jobs.job_process"), "a workload outlived its agent"
         for path in (it.spool / "store" / "captures").glob("*/*.capture"):
             seen.add(hashlib.sha256(path.read_bytes()).hexdigest())
         it.start()
@@ -206,6 +231,52 @@ def test_kill_9_at_any_time_loses_no_capture_and_doubles_none(
         assert len(uploaded) == len(report.captures)
         positions = [capture.info.identity.position for capture in uploaded]
         assert sorted(positions) == list(range(len(positions)))
+
+
+def test_a_target_is_swapped_by_one_job_at_a_time_and_not_watched_meanwhile(
+    fake: FakeAggregator, started: list[AgentProcess], tmp_path: Path
+) -> None:
+    """Two at once leave it as either of their variants, and a window beside one holds both."""
+    told = tmp_path / "told"
+    command = (
+        f"import sys, time; f = open('{told}', 'a', 1); print('to', sys.argv[1], file=f); time.sleep(1.5); "
+        "print('is', sys.argv[1], file=f)"
+    )
+    body = f"""
+[[target]]
+name = "node"
+pid = {os.getpid()}
+variants = ["x", "y"]
+swap = ["{sys.executable}", "-c", "{command}", "{{variant}}"]
+"""
+    fake.orders = [
+        JobOrder("first", JobKind.SWAP, "node", "x", "s", "i1", 0),
+        replace(WATCH, id="watch"),
+        JobOrder("second", JobKind.SWAP, "node", "y", "s", "i1", 0),
+    ]
+    start(started, tmp_path, fake.url, body)
+    for job in ("first", "watch", "second"):
+        report = fake.wait_until_final(job)
+        assert report.state is JobState.DONE, report.detail
+    assert told.read_text().split("\n")[:-1] == ["to x", "is x", "to y", "is y"]
+    (window,) = wait_for_captures(fake, "watch")
+    began_s = datetime.fromisoformat(window.info.started_at).timestamp()
+    assert began_s + 0.5 < told.stat().st_mtime - 1.5, "watched between the two"
+
+
+def test_a_job_that_the_agent_does_not_know_any_more_is_told_to_be_over(
+    fake: FakeAggregator, started: list[AgentProcess], tmp_path: Path
+) -> None:
+    """Its spool was lost, or the server's database is an older one: else the server would tell it to end the job for ever."""
+    fake.orders = [WATCH]
+    it = start(started, tmp_path, fake.url, target(os.getpid()))
+    done = fake.wait_until_final("watch")
+    fake.reports.clear()
+    fake.cancelled = ["unheard-of", "watch", "../etc"]
+    assert fake.wait_until_final("unheard-of").state is JobState.CANCELLED
+    assert fake.wait_until_final("watch") == done, "what became of it is told again"
+    assert it.end() == 0
+    assert set(fake.reports) == {"unheard-of", "watch"}
 
 
 def test_a_server_that_goes_and_comes_back_is_found_again(started: list[AgentProcess], tmp_path: Path) -> None:
@@ -272,8 +343,8 @@ def test_a_hostile_server_gets_nothing_and_the_agent_serves_an_honest_one_after_
     fake.wait_for(
         lambda: asked_before["jobs"] == 2 * len(to_jobs) and asked_before["hello"] == 2 * len(to_hello), 180, "hostile answers"
     )
-    fake.orders = [RUN]
-    assert len(wait_for_captures(fake, "run")) == 1
+    fake.orders = [replace(RUN, id="honest")]  # of "run" the agent has said that it does not know it
+    assert len(wait_for_captures(fake, "honest")) == 1
     assert it.end() == 0
     log = it.log.read_text()
     assert TOKEN not in log
@@ -304,7 +375,7 @@ def test_the_token_is_in_no_process_list_no_log_and_no_capture(
     fake.orders = [RUN]
     fake.wait_for(lambda: "running" in fake.states("run"))
     looked_at = 0
-    for pid in (it.pid, *running_with(MARK), *running_with("collectors.agent.job_process")):
+    for pid in (it.pid, *running_with(MARK), *running_with("collectors.agent.jobs.job_process")):
         for name in ("cmdline", "environ"):
             with contextlib.suppress(FileNotFoundError, ProcessLookupError):
                 assert TOKEN.encode() not in Path("/proc", str(pid), name).read_bytes()
@@ -336,7 +407,7 @@ def test_a_wrong_wall_clock_and_steps_of_it_do_not_move_the_beginning(
     fake.wait_for(lambda: "ready" in fake.states("run"))
     shift.write_text(str((5 + step_s) * SECOND_NS))
     report = fake.wait_until_final("run")
-    assert report.state is JobState.DONE
+    assert report.state is JobState.DONE, report.detail
     assert 0 <= report.begun_at_ns - start_at < 50_000_000
 
 
@@ -372,7 +443,7 @@ def test_cancelled_and_terminated_jobs_end_with_all_they_started(
     report = fake.wait_until_final("watch", 5)
     assert report.state is JobState.FAILED
     assert report.detail.startswith("the agent was told to end")
-    assert gone_within(5, "collectors.agent.job_process")
+    assert gone_within(5, "collectors.agent.jobs.job_process")
     it.start()
     fake.wait_for(lambda: set(report.captures) <= set(fake.commits), what="windows of before the end")
 

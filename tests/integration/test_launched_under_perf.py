@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from collectors.launcher import LaunchRequest, launch_recorded
-from collectors.perf_record import PerfEnd, PerfRecorder, start_recording
+from collectors.processes.launcher import LaunchRequest, launch_recorded
+from collectors.profilers.perf_record import PerfEnd, PerfRecorder, start_recording
 from profiler.errors import CaptureError
 from profiler.model.run import PerfSettings, RunOutcome
 
@@ -119,7 +119,7 @@ def test_perf_attaches_fifty_times_of_fifty(record: Record) -> None:
 
 
 def test_background_process_does_not_keep_perf_waiting(record: Record, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("collectors.perf_record.FINISH_ALONE_S", 0.2)
+    monkeypatch.setattr("collectors.profilers.perf_record.FINISH_ALONE_S", 0.2)
     outcome, end, recording = record("sh", "-c", "sleep 30 & echo $!")
     subprocess.run(["kill", outcome.output_tail.strip()], check=True)
     assert (outcome.failure, end.failure) == ("", "")

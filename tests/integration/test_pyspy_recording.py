@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from collectors.pyspy import PySpySettings, pyspy_path, start_pyspy
-from collectors.woken_threads import run_times
+from collectors.profilers.pyspy import PySpySettings, pyspy_path, start_pyspy
+from collectors.profilers.woken_threads import run_times
 from profiler.cli.main import main
 from profiler.errors import CaptureError
 from profiler.model.capture import Capture

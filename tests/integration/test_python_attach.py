@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from collectors.pyspy import pyspy_path
+from collectors.profilers.pyspy import pyspy_path
 from profiler.cli.main import main
 from profiler.errors import CaptureError
 from profiler.model.capture import Capture

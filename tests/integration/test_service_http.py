@@ -21,9 +21,9 @@ from profiler.codec.json_values import from_json, to_json
 from profiler.protocol.addresses import HELLO, JOB_REPORT, JOBS
 from profiler.protocol.job import JobReport, JobState
 from profiler.service.access.token_registry import Scope
+from profiler.service.agents.known_hosts import Hosts
 from profiler.service.api.answers import JobSubmission
 from profiler.service.api.settings import ServiceSettings
-from profiler.service.known_hosts import Hosts
 from support.aggregators import attach_order, hello
 from support.served_aggregator import ServedAggregator, many_descriptors, served, served_with, slotscope, token_of
 
@@ -207,6 +207,12 @@ def test_a_port_that_is_taken_is_one_line(store: Path) -> None:
         ended = slotscope(store, "serve", "--port", str(port))
     expected = f"slotscope: error: 127.0.0.1:{port}: Address already in use; choose another --host or --port\n"
     assert (ended.returncode, ended.stdout, ended.stderr) == (1, "", expected)
+
+
+def test_a_store_that_it_makes_is_its_users_alone(tmp_path: Path) -> None:
+    made = tmp_path / "made" / "store"
+    token_of(made, "host1", Scope.AGENT)
+    assert made.stat().st_mode & 0o777 == 0o700
 
 
 def test_without_a_token_it_starts_and_says_how_to_make_one(store: Path) -> None:

@@ -17,7 +17,8 @@ import pytest
 
 from profiler.model.arrays import UInt64Column
 from profiler.model.dso import Dso, DsoKind
-from profiler.model.symbols import DsoSymbols, NameSource
+from profiler.model.function import NameSource
+from profiler.model.symbols import DsoSymbols
 from support import symbol_programs
 from support.elf_programs import tool_output
 from support.symbol_oracle import Agreement, compare, text_addresses

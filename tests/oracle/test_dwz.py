@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from profiler.model.symbols import DsoSymbols, NameSource
+from profiler.model.function import NameSource
+from profiler.model.symbols import DsoSymbols
 from support import symbol_programs
 from support.same_code import agreement_with_whole, has_inlined_frames
 from support.symbol_oracle import symbolized, text_addresses

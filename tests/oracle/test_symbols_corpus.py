@@ -12,7 +12,7 @@ import pytest
 
 from profiler.errors import FormatError
 from profiler.model.dso import Dso, DsoKind
-from profiler.model.symbols import NameSource
+from profiler.model.function import NameSource
 from support.symbol_oracle import ToolFrame, compare, symbolized, text_addresses
 from symbolize.dwarf.debug_info import DebugInfo
 from symbolize.dwarf.sections import read_sections

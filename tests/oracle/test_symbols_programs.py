@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from profiler.model.symbols import NameSource
+from profiler.model.function import NameSource
 from support import symbol_programs
 from support.symbol_oracle import compare, symbol_addresses, symbolized, text_addresses
 from support.workload import Variant

@@ -13,7 +13,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from collectors.target_finder import TargetFinder
+from collectors.targets.target_finder import TargetFinder
 from profiler.attach.plan import AttachPlan
 from profiler.attach.session import attach_session
 from profiler.attach.stop_request import StopRequest

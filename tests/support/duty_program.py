@@ -1,6 +1,6 @@
-"""A node stand-in: in every 50 ms it uses stated amounts of CPU time in two functions, by its own thread's clock.
+"""A node stand-in: in every period it uses stated amounts of CPU time in two functions, by its own thread's clock.
 
-duty HASH_MS TREE_MS
+duty HASH_MS TREE_MS [PERIOD_MS]
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ BURN(hash_part)
 BURN(tree_part)
 int main(int argc, char **argv) {
     double hash_ms = atof(argv[1]), tree_ms = atof(argv[2]), owed_ms = 0;
+    long period_ms = argc > 3 ? atol(argv[3]) : %d;
     struct timespec next;
     clock_gettime(CLOCK_MONOTONIC, &next);
     for (double start = used();;) {
@@ -38,7 +39,7 @@ int main(int argc, char **argv) {
         owed_ms += used() - start - hash_ms - tree_ms;
         owed_ms = owed_ms < 0 ? 0 : owed_ms > hash_ms ? hash_ms : owed_ms;
         start = used();
-        next.tv_nsec += %d * 1000000L;
+        next.tv_nsec += period_ms * 1000000L;
         if (next.tv_nsec >= 1000000000L) next.tv_nsec -= 1000000000L, next.tv_sec++;
         clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &next, 0);
     }

@@ -77,8 +77,8 @@ async def _serve(listen: tuple[str, int], target: tuple[str, int]) -> None:
             await asyncio.gather(
                 _pump(reader, there_writer, faults, may_cut=True), _pump(there_reader, writer, faults, may_cut=False)
             )
-        except OSError:
-            pass  # either side went away: so does the other
+        except (OSError, asyncio.CancelledError):
+            pass  # either side went away, and so does the other; or the proxy itself ends
         finally:
             _reset(writer)
             _reset(there_writer)

@@ -22,19 +22,34 @@ from support.agent_process import ROOT
 from support.network_hosts import NetworkHost, network_hosts
 
 PORT = 8640
+PROXY_PORT = 8641
 SLOTSCOPE = (sys.executable, "-m", "profiler.cli.main")
+_MORTAL = (sys.executable, str(ROOT / "tests/support/mortal.py"))
 # Agents ask again at once; perf is attached well within that.
-LEAD_S = "6"
-_ENVIRONMENT = {"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+LEAD_S = 6.0
+_ENVIRONMENT = {"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}", "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+@dataclass(frozen=True, slots=True)
+class Death:
+    """Before the line of this number that is run of a function, "part of a path:name"; see ``mortal``."""
+
+    line: int
+    function: str
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {"DIES_AT": str(self.line), "DIES_IN": self.function}
 
 
 @dataclass(slots=True)
 class HostedAgent:
-    """``shift``: file with the ns by which its wall clock is wrong."""
+    """``shift``: file with the ns by which its wall clock is wrong.  ``inside``: what its command is run by."""
 
     host: NetworkHost
     directory: Path
     process: subprocess.Popen[bytes] | None = None
+    inside: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -48,16 +63,14 @@ class HostedAgent:
     def log(self) -> str:
         return (self.directory / "log").read_text()
 
-    def start(self) -> None:
-        environment = {**os.environ, **_ENVIRONMENT, "SHIFT_FILE": str(self.shift)}
-        command = self.host.command(
-            sys.executable,
-            str(ROOT / "tests/support/shifted_agent.py"),
-            "agent",
-            "--config",
-            str(self.directory / "agent.toml"),
-        )
-        environment["PYTHONPATH"] += os.pathsep + str(ROOT / "tests")
+    @property
+    def spool(self) -> Path:
+        return self.directory / "spool"
+
+    def start(self, death: Death | None = None) -> None:
+        environment = {**os.environ, **_ENVIRONMENT, "SHIFT_FILE": str(self.shift)} | (death.environment if death else {})
+        config = str(self.directory / "agent.toml")
+        command = self.host.command(*self.inside, *_MORTAL, "agent", "--config", config)
         with (self.directory / "log").open("ab") as log:
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
 
@@ -69,12 +82,14 @@ class HostedAgent:
     def end(self) -> None:
         if self.process is not None and self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
-            assert self.process.wait(90) == 0, self.log
+            # Or before it listens to signals.
+            assert self.process.wait(90) in (0, -signal.SIGTERM), self.log
 
 
 @dataclass(slots=True)
 class Fleet:
-    """``server``, ``operator``: the aggregator's host, and that of whoever asks it."""
+    """``server``, ``operator``: the aggregator's host, and that of whoever asks it.  ``inside``: what the server's command is
+    run by."""
 
     directory: Path
     server: NetworkHost
@@ -82,25 +97,33 @@ class Fleet:
     agents: dict[str, HostedAgent]
     process: subprocess.Popen[bytes] | None = None
     url: str = field(default="")
+    inside: tuple[str, ...] = ()
 
     @property
     def store(self) -> Path:
         return self.directory / "store"
 
-    def serve(self) -> None:
-        options = ["--host", self.server.address, "--port", str(PORT), "--round-lead", LEAD_S]
+    @property
+    def server_log(self) -> str:
+        return (self.directory / "server.log").read_text()
+
+    def serve(self, death: Death | None = None, lead_s: float = LEAD_S) -> None:
+        options = ["--host", self.server.address, "--port", str(PORT), "--round-lead", f"{lead_s:g}"]
         tls = ["--tls-cert", str(self.directory / "cert.pem"), "--tls-key", str(self.directory / "key.pem")]
-        command = self.server.command(*SLOTSCOPE, "--store", str(self.store), "serve", *options, *tls)
+        command = self.server.command(*self.inside, *_MORTAL, "--store", str(self.store), "serve", *options, *tls)
+        environment = {**os.environ, **_ENVIRONMENT} | (death.environment if death else {})
         with (self.directory / "server.log").open("ab") as log:
-            self.process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env={**os.environ, **_ENVIRONMENT}
-            )
+            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
         self.url = f"https://{self.server.address}:{PORT}"
 
     def kill_server(self) -> None:
         assert self.process is not None
         self.process.kill()
         self.process.wait()
+
+    def end(self) -> None:
+        if self.process is not None and self.process.poll() is None:
+            self.kill_server()
 
     def command(self, *arguments: str) -> list[str]:
         """`slotscope` on the operator's host, asking the aggregator."""
@@ -117,7 +140,7 @@ class Fleet:
             env={**os.environ, **_ENVIRONMENT},
         )
 
-    def wait_for_hosts(self, names: Sequence[str], seconds: float = 90) -> None:
+    def wait_for_hosts(self, names: Sequence[str], seconds: float = 240) -> None:
         deadline = time.monotonic() + seconds
         while True:
             shown = self.ask("hosts")
@@ -139,11 +162,11 @@ class Fleet:
 
 
 @contextlib.contextmanager
-def host_fleet(directory: Path, bodies: dict[str, str], server: str = "") -> Iterator[Fleet]:
+def host_fleet(directory: Path, bodies: dict[str, str], port: int = PORT) -> Iterator[Fleet]:
     """Everything set up, nothing started but what the caller starts; ended at the end.
 
-    ``bodies``: per agent the targets and workloads of its agent.toml.  ``server``: the address agents are told, where it is not
-    the aggregator's own (a proxy on its host).
+    ``bodies``: per agent the targets and workloads of its agent.toml.  ``port``: the one agents are told, where it is not the
+    aggregator's own (``PROXY_PORT`` of a proxy on its host).
     """
     with network_hosts("server", "operator", *bodies) as (at, operator, *others):
         authority = trustme.CA()
@@ -154,14 +177,12 @@ def host_fleet(directory: Path, bodies: dict[str, str], server: str = "") -> Ite
         fleet = Fleet(directory, at, operator, {})
         _write_secret(directory / "operator", served_aggregator.token_of(fleet.store, "me", Scope.OPERATOR))
         for host, (name, body) in zip(others, bodies.items(), strict=True):
-            fleet.agents[name] = _agent(fleet, host, name, body, server or f"https://{at.address}:{PORT}")
-        try:
-            yield fleet
-        finally:
+            fleet.agents[name] = _agent(fleet, host, name, body, f"https://{at.address}:{port}")
+        with contextlib.ExitStack() as ends:
+            ends.callback(fleet.end)
             for agent in fleet.agents.values():
-                agent.end()
-            if fleet.process is not None and fleet.process.poll() is None:
-                fleet.kill_server()
+                ends.callback(agent.end)
+            yield fleet
 
 
 def _agent(fleet: Fleet, host: NetworkHost, name: str, body: str, server: str) -> HostedAgent:

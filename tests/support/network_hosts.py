@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 PREFIX = "10.213.7"
 
@@ -43,6 +44,16 @@ class NetworkHost:
         # Not `ip netns exec`, which mounts a /sys of its own over that with the control groups.
         inside = ["nsenter", f"--net=/run/netns/{self.namespace}", "unshare", "--uts"]
         return [*inside, "sh", "-c", name, "sh", *arguments]
+
+    def processes(self) -> dict[int, str]:
+        """All that runs on the host, zombies not: process IDs and command lines."""
+        there = os.stat(f"/run/netns/{self.namespace}").st_ino
+        found = {}
+        for entry in os.listdir("/proc"):
+            with contextlib.suppress(OSError):
+                if entry.isdigit() and os.stat(f"/proc/{entry}/ns/net").st_ino == there:
+                    found[int(entry)] = Path(f"/proc/{entry}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+        return found
 
     def unplug(self) -> None:
         """Packets to and from the host are lost from now on; nobody is told."""

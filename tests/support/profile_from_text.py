@@ -29,12 +29,13 @@ from profiler.model.capture import Capture
 from profiler.model.dso import Dso, DsoKind
 from profiler.model.event import Event
 from profiler.model.frame_table import CpuMode, FrameTable
+from profiler.model.function import Function, NameSource
 from profiler.model.function_table import table_of_named
 from profiler.model.quality import CaptureQuality
 from profiler.model.run import CaptureInfo, HostFacts, ProgramFacts, RunIdentity, RunMode
 from profiler.model.sample_table import SampleTable, StackState
 from profiler.model.stack_table import StackTable
-from profiler.model.symbols import DsoSymbols, Function, InlineChains, NameSource, SymbolizedCapture
+from profiler.model.symbols import DsoSymbols, InlineChains, SymbolizedCapture
 from profiler.model.thread_table import ThreadTable
 
 APP = "app"

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from collectors.disturbance import disturbances, host_activity
-from collectors.launcher import LaunchRequest, launch_recorded
-from collectors.perf_record import start_recording
+from collectors.processes.launcher import LaunchRequest, launch_recorded
+from collectors.profilers.perf_record import start_recording
 from collectors.recording_file import read_recording
 from profiler.model.capture import Capture
 from profiler.model.costs import ArmCosts, CostTable

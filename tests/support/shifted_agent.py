@@ -9,15 +9,18 @@ from pathlib import Path
 
 from profiler.cli.main import main
 
-_SHIFT = Path(os.environ["SHIFT_FILE"])
-_TRUE_NS = time.time_ns
 
+def shift_clock() -> None:
+    """Of this process only."""
+    file, true_ns = Path(os.environ["SHIFT_FILE"]), time.time_ns
 
-def _shifted_ns() -> int:
-    return _TRUE_NS() + int(_SHIFT.read_text())
+    def shifted_ns() -> int:
+        return true_ns() + int(file.read_text())
+
+    time.time_ns = shifted_ns
+    time.time = lambda: shifted_ns() / 1e9
 
 
 if __name__ == "__main__":
-    time.time_ns = _shifted_ns
-    time.time = lambda: _shifted_ns() / 1e9
+    shift_clock()
     sys.exit(main())

@@ -10,11 +10,11 @@ from profiler.model.run import HostFacts
 from profiler.protocol.clock import ClockOffset
 from profiler.protocol.hello import PROTOCOL_VERSION, AgentHello, AgentLimits, OfferedTarget, OfferedWorkload, SpoolState
 from profiler.protocol.job import JobKind, JobOrder, JobReport, JobState
-from profiler.service.agent_registry import KnownAgent
+from profiler.service.agents.agent_registry import KnownAgent
 from profiler.service.experiments.capture_shelf import MissedWindow
 from profiler.service.experiments.course import Course
 from profiler.service.experiments.experiment_board import SubmittedExperiment
-from profiler.service.job_board import StoredJob
+from profiler.service.jobs.job_board import StoredJob
 from profiler.store.records import SessionState
 
 SECOND = 1_000_000_000
@@ -122,12 +122,13 @@ class MemoryJobs:
     def job(self, job: str) -> StoredJob | None:
         return self.stored.get(job)
 
-    def jobs(self, session: str = "", agent: str = "", only_open: bool = False) -> tuple[StoredJob, ...]:
-        return tuple(
+    def jobs(self, session: str = "", agent: str = "", only_open: bool = False, newest: int = 0) -> tuple[StoredJob, ...]:
+        found = [
             job
             for job in self.stored.values()
             if session in ("", job.order.session) and agent in ("", job.agent) and not (only_open and job.report.state.is_final)
-        )
+        ]
+        return tuple(found[-newest:])
 
 
 @dataclass(slots=True)
@@ -155,13 +156,13 @@ class MemoryShelf:
     rounds: list[int] = field(default_factory=list)
     state: SessionState = SessionState.RECORDING
 
-    def arrived(self, captures: Sequence[str]) -> Mapping[str, str]:
+    def arrived(self, session: str, captures: Sequence[str]) -> Mapping[str, str]:
         return {capture: self.windows[capture].failure for capture in captures if capture in self.windows}
 
     def unmarked(self, session: str) -> tuple[str, ...]:
         return tuple(origin for origin, window in self.windows.items() if not window.failure)
 
-    def leave_out(self, capture: str, failure: str) -> bool:
+    def leave_out(self, session: str, capture: str, failure: str) -> bool:
         self.fuse.burn()
         if capture in self.windows:
             self.windows[capture].failure = self.windows[capture].failure or failure

@@ -15,7 +15,8 @@ import pytest
 
 from profiler.model.arrays import UInt64Column
 from profiler.model.dso import Dso, DsoKind
-from profiler.model.symbols import DsoSymbols, NameSource
+from profiler.model.function import NameSource
+from profiler.model.symbols import DsoSymbols
 from symbolize.demangle import demangle, split_suffix
 from symbolize.elf.image import parse_image
 from symbolize.locate import Locator

@@ -10,8 +10,9 @@ import numpy as np
 from profiler.model.arrays import BoolColumn, Int32Column, UInt8Column, UInt64Column, distinct
 from profiler.model.capture import Capture
 from profiler.model.dso import Dso, DsoKind
+from profiler.model.function import Function, NameSource
 from profiler.model.function_table import FunctionTable
-from profiler.model.symbols import NO_CAVEATS, DsoOutcome, DsoSymbols, Function, InlineChains, NameSource, SymbolizedCapture
+from profiler.model.symbols import NO_CAVEATS, DsoOutcome, DsoSymbols, InlineChains, SymbolizedCapture
 
 KeyOfName = Callable[[str], tuple[str, str]]
 """(key, trait key) of a function's shown or linkage name."""

@@ -11,8 +11,8 @@ from profiler.analysis.attribution.attributed_run import AttributedRun
 from profiler.analysis.statistics.exact_sums import sums_by_group
 from profiler.model.arrays import BoolColumn, Int32Column, Int64Column
 from profiler.model.costs import OtherFunction, OwnerCell
+from profiler.model.function import Function, NameSource
 from profiler.model.function_table import FunctionTable
-from profiler.model.symbols import Function, NameSource
 
 OTHER_LIMIT = 10
 

@@ -10,8 +10,8 @@ import numpy as np
 from profiler.analysis.attribution.attributed_run import AttributedRun
 from profiler.analysis.statistics.exact_sums import sums_by_group
 from profiler.model.category import RuleSet
+from profiler.model.function import NameSource
 from profiler.model.rule_finding import NamedPlace
-from profiler.model.symbols import NameSource
 
 
 @dataclass(frozen=True, slots=True)

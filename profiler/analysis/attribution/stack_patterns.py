@@ -12,7 +12,7 @@ from profiler.analysis.attribution.level_order import nearest_row
 from profiler.analysis.attribution.logical_stacks import LogicalStacks
 from profiler.errors import UsageError
 from profiler.model.arrays import BoolColumn
-from profiler.model.symbols import Function
+from profiler.model.function import Function
 
 
 def compile_pattern(pattern: str, option: str) -> re.Pattern[str]:

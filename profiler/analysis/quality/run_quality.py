@@ -15,9 +15,10 @@ from profiler.model.arrays import BoolColumn, Int32Column, distinct
 from profiler.model.capture import Capture
 from profiler.model.dso import Dso, DsoKind
 from profiler.model.frame_table import CpuMode
+from profiler.model.function import NameSource
 from profiler.model.run import CaptureInfo
 from profiler.model.sample_table import StackState
-from profiler.model.symbols import NO_CAVEATS, FileCaveats, NameSource
+from profiler.model.symbols import NO_CAVEATS, FileCaveats
 
 NO_SYMBOL = "no symbol covers it"
 _WORD_BITS = 64

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from collectors.process_output import last_line, output_tail
-from collectors.process_tree import TreeCommand, run_tree
+from collectors.processes.process_output import last_line, output_tail
+from collectors.processes.process_tree import TreeCommand, run_tree
 from profiler.errors import CaptureError, FormatError
 from profiler.experiment.plan.experiment_plan import DEFAULT_BUILD_TIMEOUT_S, ExperimentPlan, PlanVariant, Rebuild, SourceEdit
 from profiler.experiment.plan.placeholders import replaced

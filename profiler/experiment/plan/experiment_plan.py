@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
-from collectors.service import Readiness
-from collectors.target_finder import TargetFinder
+from collectors.processes.service import Readiness
+from collectors.targets.target_finder import TargetFinder
 from profiler.experiment.plan.call_graph_request import CallGraphRequest
 from profiler.experiment.plan.recording_plan import DEFAULT_EVENT, DEFAULT_FREQUENCY_HZ, DEFAULT_RUNS, ProfilePolicy
 from profiler.model.experiment import Design, Direction

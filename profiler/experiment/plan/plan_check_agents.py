@@ -25,6 +25,7 @@ def check_agent_targets(plan: ExperimentPlan, source: TomlSource) -> None:
     check_target_variants(plan, source)
     _check_metrics(plan, source)
     _check_nodes(plan, source)
+    _check_processes(plan, source)
     if plan.design is Design.CROSSOVER:
         check_both_variants(plan, source)
         _check_same_process(plan, source)
@@ -99,6 +100,18 @@ def _check_nodes(plan: ExperimentPlan, source: TomlSource) -> None:
                 check_variant_name(name)
             except UsageError as error:
                 source.fail(str(error).replace("variant name", f"{key} name"), "target", number, key)
+
+
+def _check_processes(plan: ExperimentPlan, source: TomlSource) -> None:
+    """A process is one node: under two names its windows would count twice, or in both arms.  (A workload is a process of its
+    own for every node.)"""
+    nodes: dict[tuple[str, str], str] = {}
+    for number, target in enumerate(plan.targets):
+        known = nodes.setdefault((target.agent, target.process), target.node)
+        if target.process and known != target.node:
+            place = f"{target.process} of agent {target.agent}"
+            message = f"nodes {known!r} and {target.node!r} are one process, {place}: it would count twice"
+            source.fail(message, "target", number, "node")
 
 
 def _check_same_process(plan: ExperimentPlan, source: TomlSource) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from collectors.metrics import PICKS
-from collectors.service import Readiness
+from collectors.processes.service import Readiness
 from profiler.errors import UsageError
 from profiler.experiment.plan.call_graph_request import parse_call_graph
 from profiler.experiment.plan.cpu_list import parse_cpus
@@ -33,7 +33,7 @@ from profiler.experiment.plan.recording_plan import (
     ProfilePolicy,
 )
 from profiler.model.experiment import Design, Direction
-from profiler.rules.toml_document import TomlError, toml_document
+from profiler.toml.toml_document import TomlError, toml_document
 from profiler.toml.toml_positions import toml_positions
 from profiler.toml.toml_table import TomlSource, TomlTable, nearest_key
 

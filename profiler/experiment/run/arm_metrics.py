@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from collectors.metrics import MetricSpec, parse_metric, read_metrics
-from collectors.perf_stat import StatMetric
-from collectors.process_output import output_tail, with_last_line
-from collectors.process_tree import TreeCommand, run_tree
+from collectors.processes.process_output import output_tail, with_last_line
+from collectors.processes.process_tree import TreeCommand, run_tree
+from collectors.profilers.perf_stat import StatMetric
 from collectors.prometheus import PageMetric, parse_series
 from profiler.errors import CaptureError
 from profiler.experiment.plan.experiment_plan import ExperimentPlan, MetricKind, PlanLoad, PlanMetric

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Protocol
 
 from collectors.disturbance import disturbances, host_activity
-from collectors.process_output import output_tail, with_last_line
-from collectors.process_tree import TreeCommand, run_tree
+from collectors.processes.process_output import output_tail, with_last_line
+from collectors.processes.process_tree import TreeCommand, run_tree
 from profiler.errors import CaptureError
 from profiler.experiment.binaries.program_facts import file_state, program_facts
 from profiler.experiment.plan.schedule import ScheduledRun

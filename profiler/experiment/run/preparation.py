@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from collectors.host import host_facts
-from collectors.launcher import resolve_program
-from collectors.perf_record import perf_version
+from collectors.processes.launcher import resolve_program
+from collectors.profilers.perf_record import perf_version
 from profiler.errors import CaptureError, UsageError
 from profiler.experiment.binaries.call_graph import choose_call_graph
 from profiler.experiment.binaries.program_facts import file_state, keeps_frame_pointers, program_facts

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from collectors.launcher import LaunchRequest, launch, launch_recorded
 from collectors.metrics import read_metrics
-from collectors.perf_record import PerfRecorder, start_recording
-from collectors.perf_stat import StatMetric, start_counting
-from collectors.start_moment import StartMoment
+from collectors.processes.launcher import LaunchRequest, launch, launch_recorded
+from collectors.processes.start_moment import StartMoment
+from collectors.profilers.perf_record import PerfRecorder, start_recording
+from collectors.profilers.perf_stat import StatMetric, start_counting
 from profiler.errors import CaptureError
 from profiler.experiment.plan.recording_plan import RecordPlan
 from profiler.experiment.run.arm_metrics import ArmMetrics, command_metrics

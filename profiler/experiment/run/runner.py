@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from collectors.guard import GroupGuard
-from collectors.process_output import with_last_line
+from collectors.processes.guard import GroupGuard
+from collectors.processes.process_output import with_last_line
 from profiler.errors import CaptureError
 from profiler.experiment.plan.recording_plan import RecordPlan
 from profiler.experiment.plan.schedule import Schedule, ScheduledRun, make_schedule

@@ -8,13 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from collectors.metrics import read_metrics
-from collectors.perf_record import PerfRecorder, start_recording
-from collectors.perf_stat import PerfCounter, start_counting
-from collectors.process_group import GroupCommand, GroupProcess, ProcessGroups
-from collectors.process_output import output_tail
-from collectors.process_status import all_processes, tree
-from collectors.prometheus import MetricsPage, fetch_page, page_metrics
-from collectors.service import (
+from collectors.processes.process_group import GroupCommand, GroupProcess, ProcessGroups
+from collectors.processes.process_output import output_tail
+from collectors.processes.process_status import all_processes, tree
+from collectors.processes.service import (
     ServiceFailure,
     Window,
     await_ready,
@@ -24,6 +21,9 @@ from collectors.service import (
     warm_up,
     watch_window,
 )
+from collectors.profilers.perf_record import PerfRecorder, start_recording
+from collectors.profilers.perf_stat import PerfCounter, start_counting
+from collectors.prometheus import MetricsPage, fetch_page, page_metrics
 from profiler.errors import CaptureError
 from profiler.experiment.plan.experiment_plan import PlanLoad, cpu_per_request
 from profiler.experiment.plan.recording_plan import RecordPlan

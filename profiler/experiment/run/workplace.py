@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from collectors.guard import GroupGuard
+from collectors.processes.guard import GroupGuard
 from symbolize.locate import Locator
 
 

@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from collectors.host import host_facts
-from collectors.process_output import output_tail, with_last_line
-from collectors.process_tree import TreeCommand, run_tree
+from collectors.processes.process_output import output_tail, with_last_line
+from collectors.processes.process_tree import TreeCommand, run_tree
 from collectors.prometheus import parse_series
 from profiler.errors import CaptureError
 from profiler.experiment.plan.experiment_plan import ExperimentPlan, PlanTarget

@@ -6,18 +6,20 @@ import os
 import time
 from dataclasses import dataclass
 
-from collectors.process_times import used_between
+from collectors.processes.process_times import used_between
 from collectors.prometheus import MetricsPage, PageMetric, fetch_page, page_metrics
-from collectors.watched_process import ProcessMoment, look_at
+from collectors.targets.watched_process import ProcessMoment, look_at
 from profiler.errors import CaptureError
 from profiler.experiment.plan.experiment_plan import PlanTarget
 from profiler.experiment.plan.plan_check_services import CPU_TIME_METRIC
 from profiler.model.run import Metric, RunOutcome
 
 EXCLUDED = "excluded by the plan"
-# A window that ends much later was interrupted: the machine slept, or had no time for anything.
+# A window that ends much later was interrupted: the machine slept, or had no time for anything.  Of one that is much shorter,
+# because its page came late or the disk was slow, little is left that could be held against whole ones.
 _LONGEST = 2.0
 _LONGEST_SLACK_S = 1.0
+_SHORTEST = 0.5
 _SETTLE_SLACK_S = 0.1
 
 
@@ -68,7 +70,7 @@ def _metrics(before: TargetMoment, after: TargetMoment, rule: WindowRule) -> tup
         if moment.failure:
             raise CaptureError(f"{when} the window: {moment.failure}")
     length_s = (after.monotonic_ns - before.monotonic_ns) / 1e9
-    if length_s > rule.window_s * _LONGEST + _LONGEST_SLACK_S:
+    if not rule.window_s * _SHORTEST <= length_s <= rule.window_s * _LONGEST + _LONGEST_SLACK_S:
         raise CaptureError(f"the window took {length_s:.1f} s in place of {rule.window_s:g} s")
     found: tuple[Metric, ...] = ()
     if before.process is not None and after.process is not None:

@@ -16,12 +16,13 @@ from profiler.protocol.clock import ClockReading
 from profiler.protocol.hello import PROTOCOL_VERSION, AgentHello, Welcome
 from profiler.protocol.job import JobList, JobReport, JobState
 from profiler.service.access.authorization import AgentName
+from profiler.service.agents.known_hosts import patience_ns_of
 from profiler.service.aggregator import Aggregator
 from profiler.service.api.json_bodies import answer, read_as
 from profiler.service.api.problems import Problem, described
 from profiler.service.api.settings import ServiceSettings
 from profiler.service.api.stopping import is_stopping
-from profiler.service.single_jobs import end_single_job
+from profiler.service.jobs.single_jobs import end_single_job
 
 _LONGEST_WAIT_S = 30.0
 # Jobs are also put on the board by other processes, so it is looked at instead of being waited for.
@@ -47,10 +48,16 @@ _Wait: TypeAlias = Annotated[float, Query(ge=0, le=_LONGEST_WAIT_S, description=
 def agent_routes(aggregator: Aggregator, settings: ServiceSettings) -> APIRouter:
     router = APIRouter(tags=["agents"])
 
-    @router.post(HELLO, response_model=Welcome, responses=described({409: "Another version of the protocol"}))
+    @router.post(
+        HELLO,
+        response_model=Welcome,
+        responses=described({409: "Another version of the protocol, or another host with this token"}),
+    )
     def hello(agent: AgentName, body: _HelloBody) -> Response:
         """What the agent says of itself, at its start and then every `hello_s` seconds."""
-        aggregator.agents.greet(agent, body, aggregator.clock_ns())
+        now_ns = aggregator.clock_ns()
+        _check_host(aggregator, agent, body, now_ns - patience_ns_of(settings.hello_s))
+        aggregator.agents.greet(agent, body, now_ns)
         return answer(Welcome(PROTOCOL_VERSION, agent, settings.hello_s))
 
     @router.get(CLOCK, response_model=ClockReading)
@@ -83,6 +90,18 @@ def agent_routes(aggregator: Aggregator, settings: ServiceSettings) -> APIRouter
             end_single_job(aggregator, stored)
 
     return router
+
+
+def _check_host(aggregator: Aggregator, agent: str, hello: AgentHello, heard_since_ns: int) -> None:
+    """``Problem`` 409 when another host under this token is there: both would do the same jobs."""
+    known = next((each for each in aggregator.agents.agents() if each.name == agent), None)
+    if known is None or known.heard_ns < heard_since_ns or known.hello.host.hostname == hello.host.hostname:
+        return
+    detail = (
+        f"host {known.hello.host.hostname} is agent {agent}: make a token for each host (`slotscope token create`); one that "
+        "takes its place is let in when it has been silent for a while"
+    )
+    raise Problem(409, "Another host has this token", detail)
 
 
 def _jobs_of(aggregator: Aggregator, agent: str) -> tuple[JobList, bool]:

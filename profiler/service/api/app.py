@@ -14,14 +14,14 @@ from importlib.metadata import version
 from fastapi import FastAPI
 
 from profiler.service.access.authentication import Authentication
-from profiler.service.agent_watch import AgentWatch
+from profiler.service.agents.known_hosts import SILENT_HELLOS
 from profiler.service.aggregator import Aggregator
 from profiler.service.api.agent_routes import agent_routes
 from profiler.service.api.body_limit import BodyLimit
 from profiler.service.api.health_routes import health_routes
 from profiler.service.api.openapi import describe
 from profiler.service.api.operator_routes import operator_routes
-from profiler.service.api.problems import LOG, add_problem_answers
+from profiler.service.api.problems import add_problem_answers
 from profiler.service.api.rate_limit import RequestRate, address_key, token_key
 from profiler.service.api.reader_routes import reader_routes
 from profiler.service.api.request_counts import RequestCounting, RequestCounts
@@ -31,8 +31,9 @@ from profiler.service.experiments.round_loop import RoundLoop
 from profiler.service.experiments.routes import experiment_routes
 from profiler.service.ingest.retention_loop import RetentionLoop
 from profiler.service.ingest.routes import upload_routes
-from profiler.service.known_hosts import SILENT_HELLOS
+from profiler.service.jobs.agent_watch import AgentWatch
 from profiler.service.pages.pages_app import PagesMount, pages_app
+from profiler.service.service_log import LOG
 
 
 def make_app(aggregator: Aggregator, settings: ServiceSettings) -> FastAPI:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections import Counter
 
 from fastapi import APIRouter, Request
 from starlette.responses import PlainTextResponse, Response
 
+from profiler.protocol.loopback import is_loopback_address
 from profiler.service.access.authorization import OpenReader, check_reader
+from profiler.service.agents.known_hosts import known_hosts
 from profiler.service.aggregator import Aggregator
 from profiler.service.api.answers import Health
 from profiler.service.api.json_bodies import answer
 from profiler.service.api.prometheus_text import MEDIA_TYPE, Metric, MetricKind, MetricSample, render
 from profiler.service.api.request_counts import RequestCounts
 from profiler.service.api.settings import ServiceSettings
-from profiler.service.known_hosts import known_hosts
 from profiler.service.store_check import check_writable
 
 
@@ -40,18 +40,11 @@ def health_routes(aggregator: Aggregator, settings: ServiceSettings, counts: Req
     @router.get("/metrics", response_class=_PrometheusText, openapi_extra={"security": [{}]})
     def metrics(request: Request, caller: OpenReader) -> Response:
         """Figures for Prometheus.  From loopback without a token, unless the aggregator is behind a proxy."""
-        if settings.is_behind_proxy or not _is_loopback(request):
+        if settings.is_behind_proxy or not (request.client is not None and is_loopback_address(request.client.host)):
             check_reader(caller)
         return _PrometheusText(render((*counts.metrics(), *_state_metrics(aggregator, settings.hello_s))))
 
     return router
-
-
-def _is_loopback(request: Request) -> bool:
-    try:
-        return request.client is not None and ipaddress.ip_address(request.client.host).is_loopback
-    except ValueError:
-        return False
 
 
 def _state_metrics(aggregator: Aggregator, hello_s: float) -> tuple[Metric, ...]:

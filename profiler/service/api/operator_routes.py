@@ -16,9 +16,10 @@ from profiler.service.api.answers import JobSubmission
 from profiler.service.api.json_bodies import answer, read_as
 from profiler.service.api.problems import Problem, described
 from profiler.service.api.reader_routes import existing_job
-from profiler.service.job_board import StoredJob
-from profiler.service.order_check import refusal_of
-from profiler.service.single_jobs import end_single_job, order_single_job
+from profiler.service.experiments.in_use import in_use
+from profiler.service.jobs.job_board import StoredJob
+from profiler.service.jobs.order_check import refusal_of
+from profiler.service.jobs.single_jobs import end_single_job, order_single_job
 from profiler.store.records import check_variant_name
 
 _Submission: TypeAlias = Annotated[JobSubmission, read_as(JobSubmission)]
@@ -38,6 +39,7 @@ def operator_routes(aggregator: Aggregator) -> APIRouter:
         refusal = refusal_of(body.order, agent.hello)
         if refusal:
             raise Problem(409, "The agent would refuse the order", refusal)
+        _check_not_measured(aggregator, body)
         return answer(order_single_job(aggregator, agent, body.order), 201)
 
     @router.post("/jobs/{job}/cancel", response_model=StoredJob, responses=described({404: "No such job"}))
@@ -50,6 +52,14 @@ def operator_routes(aggregator: Aggregator) -> APIRouter:
         return answer(stored)
 
     return router
+
+
+def _check_not_measured(aggregator: Aggregator, body: JobSubmission) -> None:
+    """``Problem`` 409 for a swap in the middle of an experiment."""
+    session = in_use(aggregator.experiments).get((body.agent, body.order.name), "")
+    if session and body.order.kind is JobKind.SWAP:
+        detail = f"experiment {session} measures {body.order.name} of agent {body.agent}: wait for its end, or cancel it"
+        raise Problem(409, "An experiment measures it", detail)
 
 
 def _check_submission(body: JobSubmission) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -11,12 +10,13 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse
 
 from profiler.errors import StoreError
+from profiler.service.service_log import LOG
 
 MEDIA_TYPE = "application/problem+json"
-LOG = logging.getLogger("slotscope.serve")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +69,7 @@ def add_problem_answers(app: FastAPI) -> None:
     app.add_exception_handler(HTTPException, _known_problem)
     app.add_exception_handler(RequestValidationError, _invalid_request)
     app.add_exception_handler(StoreError, _unusable_store)
+    app.add_exception_handler(ClientDisconnect, _incomplete_request)
     app.add_exception_handler(Exception, _fault)
 
 
@@ -98,6 +99,11 @@ async def _invalid_request(_: Request, error: Exception) -> JSONResponse:
 async def _unusable_store(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, StoreError)
     return unusable_store(error)
+
+
+async def _incomplete_request(*_: object) -> JSONResponse:
+    """Whoever is killed in the middle of a request is no fault of the aggregator; nobody reads the answer."""
+    return problem_answer(Problem(400, "Incomplete request", "the connection ended before the whole body was here"))
 
 
 async def _fault(_: Request, error: Exception) -> JSONResponse:

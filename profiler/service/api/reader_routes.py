@@ -9,13 +9,13 @@ from starlette.responses import Response
 
 from profiler.protocol.addresses import API
 from profiler.service.access.authorization import Reader
+from profiler.service.agents.known_hosts import Hosts, known_hosts
 from profiler.service.aggregator import Aggregator
 from profiler.service.api.answers import Jobs, SessionCaptures, Sessions
 from profiler.service.api.json_bodies import answer
 from profiler.service.api.problems import Problem, described
 from profiler.service.api.settings import ServiceSettings
-from profiler.service.job_board import StoredJob
-from profiler.service.known_hosts import Hosts, known_hosts
+from profiler.service.jobs.job_board import StoredJob
 
 _Newest: TypeAlias = Annotated[int, Query(ge=1, le=10_000, description="Only so many, the newest.")]
 
@@ -31,7 +31,7 @@ def reader_routes(aggregator: Aggregator, settings: ServiceSettings) -> APIRoute
     @router.get("/jobs", response_model=Jobs)
     def jobs(_: Reader, session: str = "", agent: str = "", only_open: bool = False, newest: _Newest = 1000) -> Response:
         """Jobs of a session, of an agent, or of all."""
-        return answer(Jobs(aggregator.jobs.jobs(session, agent, only_open)[-newest:]))
+        return answer(Jobs(aggregator.jobs.jobs(session, agent, only_open, newest)))
 
     @router.get("/jobs/{job}", response_model=StoredJob, responses=described({404: "No such job"}))
     def job(_: Reader, job: str) -> Response:

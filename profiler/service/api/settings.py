@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from profiler.service.agents.known_hosts import DEFAULT_HELLO_S
 from profiler.service.experiments.settings import RoundSettings
-from profiler.service.known_hosts import DEFAULT_HELLO_S
 from profiler.store.prune import RetentionRule
 
 

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from profiler.model.capture import empty_capture
 from profiler.model.run import CaptureInfo, HostFacts, RunIdentity, RunOutcome
-from profiler.store.records import SessionState
+from profiler.store.records import SessionState, StoredRun
 from profiler.store.store import Store
 
 
@@ -27,15 +27,16 @@ class MissedWindow:
 class CaptureShelf(Protocol):
     """Everything may be done again, and is then done once.  All raise ``StoreError``."""
 
-    def arrived(self, captures: Sequence[str]) -> Mapping[str, str]:
-        """Of these captures, by SHA-256, those that are in the store or were refused, and why one does not count, "" = it
-        does."""
+    def arrived(self, session: str, captures: Sequence[str]) -> Mapping[str, str]:
+        """Of these captures, by SHA-256, those that are in the session or were refused, and why one does not count, "" = it
+        does.  An agent may report what it likes: captures of other sessions are not there."""
 
     def unmarked(self, session: str) -> tuple[str, ...]:
         """The session's captures that were not left out."""
 
-    def leave_out(self, capture: str, failure: str) -> bool:
-        """The capture stays, and counts as failed; one that failed already keeps its reason.  False when it is not there."""
+    def leave_out(self, session: str, capture: str, failure: str) -> bool:
+        """The capture stays, and counts as failed; one that failed already keeps its reason.  False when the session does not
+        have it."""
 
     def add_missed(self, window: MissedWindow, key: str) -> None:
         """``key``: by which it is known again."""
@@ -52,10 +53,10 @@ class StoreShelf:
     store: Store
     refusal_of: Callable[[str], str]
 
-    def arrived(self, captures: Sequence[str]) -> Mapping[str, str]:
+    def arrived(self, session: str, captures: Sequence[str]) -> Mapping[str, str]:
         found = {}
         for capture in captures:
-            run = self.store.catalog.run_of(capture)
+            run = self._run_of(session, capture)
             if run is not None:
                 found[capture] = run.summary.failure
             elif refusal := self.refusal_of(capture):
@@ -65,11 +66,15 @@ class StoreShelf:
     def unmarked(self, session: str) -> tuple[str, ...]:
         return tuple(run.origin for run in self.store.runs(session) if not run.summary.failure)
 
-    def leave_out(self, capture: str, failure: str) -> bool:
-        run = self.store.catalog.run_of(capture)
+    def leave_out(self, session: str, capture: str, failure: str) -> bool:
+        run = self._run_of(session, capture)
         if run is not None:
             self.store.leave_out(run, failure)
         return run is not None
+
+    def _run_of(self, session: str, capture: str) -> StoredRun | None:
+        run = self.store.catalog.run_of(capture)
+        return run if run is not None and run.key.session == session else None
 
     def add_missed(self, window: MissedWindow, key: str) -> None:
         started_at = datetime.fromtimestamp(window.at_ns / 1e9, UTC).isoformat(timespec="milliseconds")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -12,7 +11,7 @@ from profiler.errors import StoreError, UsageError
 from profiler.experiment.plan.experiment_plan import PlanTarget
 from profiler.experiment.plan.plan_file import parse_plan
 from profiler.model.run import HostFacts, RunIdentity
-from profiler.service.agent_registry import AgentRegistry, KnownAgent
+from profiler.service.agents.agent_registry import AgentRegistry, KnownAgent
 from profiler.service.experiments.capture_shelf import CaptureShelf, MissedWindow
 from profiler.service.experiments.course import Course, CourseState, NodeTask, Stage
 from profiler.service.experiments.experiment_board import ExperimentBoard, SubmittedExperiment
@@ -21,10 +20,10 @@ from profiler.service.experiments.next_step import Stepper
 from profiler.service.experiments.node_outcome import Sight, seconds_ns
 from profiler.service.experiments.settings import RoundSettings
 from profiler.service.experiments.turns import TurnPlan
-from profiler.service.job_board import JobBoard
+from profiler.service.jobs.job_board import JobBoard
+from profiler.service.service_log import LOG
 from profiler.store.records import SessionState
 
-LOG = logging.getLogger("slotscope.serve")
 LATE = "arrived after its round was over"
 _CANCELLED = "the experiment was cancelled"
 _GIVEN_UP = "its round was over"
@@ -58,6 +57,16 @@ class Coordinator:
                 self._say_once(experiment.session, f"waits: {error}")
             else:
                 self._told.pop(experiment.session, None)
+
+    def clock_was_set(self, step_ns: int) -> None:
+        """What was to happen after some time happens after that time all the same, and what agents said by the old clock tells
+        nothing of their silence.  A round that is under way keeps its common instant, which agents hold by clocks of their own,
+        and may have to be made again.  ``StoreError``."""
+        self.started_ns = self.clock_ns()
+        for experiment in self.experiments.experiments(only_open=True):
+            course = experiment.course
+            moved = replace(course, since_ns=course.since_ns + step_ns, until_ns=course.until_ns and course.until_ns + step_ns)
+            self.experiments.keep(experiment.session, moved)
 
     def _carry_on(self, experiment: SubmittedExperiment) -> None:
         for _ in range(_STEPS_AT_ONCE):
@@ -97,7 +106,7 @@ class Coordinator:
 
     def _stepped(self, experiment: SubmittedExperiment) -> Course:
         course, stepper = experiment.course, self._stepper(experiment)
-        sight = self._sight(course, stepper.turns)
+        sight = self._sight(experiment.session, course, stepper.turns)
         if course.stage is Stage.KEEPING:
             self._keep(experiment, stepper.turns, sight)
             return stepper.kept(course, sight.now_ns)
@@ -109,8 +118,12 @@ class Coordinator:
             for task in missing:
                 self._order(experiment, stepper.turns, task, sight.now_ns)
             if missing:
-                sight = self._sight(course, stepper.turns)
-        return stepper.step(course, sight)
+                sight = self._sight(experiment.session, course, stepper.turns)
+        following = stepper.step(course, sight)
+        if course.stage is Stage.SWAPPING and following.stage is not Stage.SWAPPING:
+            # Those that took too long: an agent that comes back would carry one out in the middle of another period.
+            self._cancel(course.tasks, sight)
+        return following
 
     def _stepper(self, experiment: SubmittedExperiment) -> Stepper:
         turns = self._turns.get(experiment.session)
@@ -122,7 +135,7 @@ class Coordinator:
     def _is_too_late(self, course: Course, now_ns: int) -> bool:
         return course.start_at_ns - now_ns < seconds_ns(self.settings.lead_s) // 2
 
-    def _sight(self, course: Course, turns: TurnPlan) -> Sight:
+    def _sight(self, session: str, course: Course, turns: TurnPlan) -> Sight:
         now_ns = self.clock_ns()
         known = {agent.name: agent for agent in self.agents.agents()}
         agents = sorted({role.agent for role in turns.turns[course.turn].roles})
@@ -134,7 +147,7 @@ class Coordinator:
             absent={agent: why for agent, why in absent.items() if why},
             heard_ns={agent.name: agent.heard_ns for agent in known.values()},
             jobs=jobs,
-            captures=self.shelf.arrived(captures) if course.stage is Stage.ARRIVING else {},
+            captures=self.shelf.arrived(session, captures) if course.stage is Stage.ARRIVING else {},
             clock_errors_ns={name: agent.hello.clock.error_ns for name, agent in known.items() if agent.hello.clock},
         )
 
@@ -142,10 +155,16 @@ class Coordinator:
         """Why nothing can be asked of an agent now, "" = it can."""
         if agent is None:
             return "its agent never said hello"
-        silent_ns = now_ns - max(agent.heard_ns, self.started_ns)
+        heard_ns = agent.heard_ns if agent.heard_ns <= now_ns else 0  # else by a clock that was set back since
+        silent_ns = now_ns - max(heard_ns, self.started_ns)
         if silent_ns > seconds_ns(self.settings.silent_s):
             return f"its agent is silent for {silent_ns / 1e9:.0f} s"
-        return f"its agent takes no jobs: {agent.hello.spool.problem}" if agent.hello.spool.problem else ""
+        if agent.hello.spool.problem:
+            return f"its agent takes no jobs: {agent.hello.spool.problem}"
+        error_ns, most_ns = agent.hello.clock.error_ns if agent.hello.clock else 0, seconds_ns(self.settings.clock_error_s)
+        if error_ns > most_ns:
+            return f"its agent's clock may be wrong by {error_ns / 1e6:.0f} ms, at most {most_ns / 1e6:.0f} ms are allowed"
+        return ""
 
     def _order(self, experiment: SubmittedExperiment, turns: TurnPlan, task: NodeTask, now_ns: int) -> None:
         course, session = experiment.course, experiment.session
@@ -174,7 +193,7 @@ class Coordinator:
             if not reasons[task.node]:
                 self.experiments.count(session, captures)
                 continue
-            is_there = [self.shelf.leave_out(capture, reasons[task.node]) for capture in captures]
+            is_there = [self.shelf.leave_out(session, capture, reasons[task.node]) for capture in captures]
             if task.problem and not any(is_there):
                 window = self._missed(experiment, turns, task, reasons[task.node], position)
                 self.shelf.add_missed(window, f"{session} {course.turn} {course.attempt} {task.node}")
@@ -200,7 +219,7 @@ class Coordinator:
         counted = self.experiments.counted(session)
         for capture in self.shelf.unmarked(session):
             if capture not in counted:
-                self.shelf.leave_out(capture, LATE)
+                self.shelf.leave_out(session, capture, LATE)
 
     def _end(self, session: str, state: CourseState) -> None:
         now_ns = self.clock_ns()

@@ -46,8 +46,8 @@ class NodeTask:
 class Course:
     """``turn``: which one is under way, from 0; ``attempt``: how often it was begun before.  ``since_ns``: when the stage
     began; ``until_ns``: when it ends, or what is waited for counts as missing; ``start_at_ns``: the common instant of a turn
-    that is ordered.  ``is_repeated``: the judgement: nothing of this attempt counts.  ``ending``: why nothing can follow, "" =
-    the next turn.
+    that is ordered.  ``is_repeated``: the judgement: nothing of this attempt counts.  ``again``: why the attempt before it did
+    not.  ``ending``: why nothing can follow, "" = the next turn.
 
     ``away``: nodes for which nothing is repeated or waited for.  ``bad_before``: those with a problem in the last attempt.
     ``swapped``: nodes that are the variant of this period; ``unswapped``: nodes that stay out of it, and why.  ``is_settled``:
@@ -64,6 +64,7 @@ class Course:
     start_at_ns: int = 0
     tasks: tuple[NodeTask, ...] = ()
     is_repeated: bool = False
+    again: str = ""
     ending: str = ""
     away: tuple[str, ...] = ()
     bad_before: tuple[str, ...] = ()

@@ -11,7 +11,7 @@ from profiler.protocol.job import JobState
 from profiler.service.experiments.course import Course, CourseState, NodeTask, Stage
 from profiler.service.experiments.experiment_board import SubmittedExperiment
 from profiler.service.experiments.turns import Turn, TurnPlan
-from profiler.service.job_board import StoredJob
+from profiler.service.jobs.job_board import StoredJob
 
 _STAGES = {
     Stage.GATHERING: "waits for its hosts",
@@ -35,9 +35,9 @@ class NodeProgress:
 
 @dataclass(frozen=True, slots=True)
 class ExperimentProgress:
-    """``round``, ``rounds``: which one is under way, from 1, and how many there are; ``attempt``: from 1.  ``doing``: what the
-    experiment does now.  ``detail``: why it ended, "" = it goes on, or went through.  ``retries_left``: rounds that may be made
-    again.  ``submitted_ns``: ns since 1970."""
+    """``round``, ``rounds``: which one is under way, from 1, and how many there are; ``attempt``: from 1, and ``again``: why
+    there is another.  ``doing``: what the experiment does now.  ``detail``: why it ended, "" = it goes on, or went through.
+    ``retries_left``: rounds that may be made again.  ``submitted_ns``: ns since 1970."""
 
     session: str
     name: str
@@ -50,6 +50,7 @@ class ExperimentProgress:
     nodes: tuple[NodeProgress, ...]
     retries_left: int
     submitted_ns: int
+    again: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,7 @@ def experiment_progress(experiment: SubmittedExperiment, jobs: Mapping[str, Stor
         nodes=() if course.state.is_final else _nodes(course, turn, jobs),
         retries_left=course.retries_left,
         submitted_ns=experiment.submitted_ns,
+        again=course.again,
     )
 
 

@@ -9,6 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from profiler.errors import AnalysisError
+from profiler.store.debug_tree import debug_directory
 
 TIME_LIMIT_S = 300.0
 
@@ -20,7 +21,7 @@ class ResultFormat(StrEnum):
 
 def experiment_result(store: Path, session: str, format_: ResultFormat) -> bytes:
     """UTF-8.  ``AnalysisError``: the reason why nothing can be shown, in one line."""
-    debug = store / "debug"
+    debug = debug_directory(store)
     command = [sys.executable, "-m", "profiler.cli.main", "--store", str(store)]
     command += ["experiment", "show", session, "--format", format_.value]
     command += ["--debug-dir", str(debug)] if debug.is_dir() else []

@@ -55,7 +55,8 @@ class Stepper:
         """After a judgement has been carried into the store: the same turn again, the next one, or the end."""
         begun = replace(course, stage=Stage.GATHERING, since_ns=now_ns, tasks=(), start_at_ns=0, is_repeated=False)
         if course.is_repeated:
-            return replace(begun, attempt=course.attempt + 1)
+            return replace(begun, attempt=course.attempt + 1, again=_first_problem(course))
+        begun = replace(begun, again="")
         if course.ending:
             return replace(begun, state=CourseState.FAILED, detail=course.ending)
         following = course.turn + 1
@@ -190,3 +191,10 @@ class Stepper:
             return course
         tasks = tuple(replace(task, problem=each.problem) for task, each in zip(course.tasks, outcomes, strict=True))
         return judged(replace(course, tasks=tasks), self.turns, sight.now_ns)
+
+
+def _first_problem(course: Course) -> str:
+    """Of the nodes for which the turn is made again."""
+    return next(
+        (f"{task.node}: {task.problem}" for task in course.tasks if task.problem and task.node in course.bad_before), ""
+    )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from profiler.protocol.job import JobReport, JobState
-from profiler.service.job_board import StoredJob
+from profiler.service.jobs.job_board import StoredJob
 
 _NS = 1_000_000_000
 _NOT_TAKEN = "the job was not taken in time"

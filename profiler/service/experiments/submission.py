@@ -13,11 +13,11 @@ from profiler.experiment.plan.experiment_plan import ExperimentPlan, PlanTarget
 from profiler.experiment.plan.plan_file import parse_plan
 from profiler.model.experiment import VariantFacts
 from profiler.protocol.hello import AgentHello
-from profiler.service.agent_registry import AgentRegistry
+from profiler.service.agents.agent_registry import AgentRegistry
 from profiler.service.experiments.course import Course
 from profiler.service.experiments.experiment_board import ExperimentBoard, SubmittedExperiment
 from profiler.service.experiments.turns import TurnPlan
-from profiler.service.order_check import refusal_of
+from profiler.service.jobs.order_check import refusal_of
 from profiler.store.records import SessionStart
 from profiler.store.store import Store
 from profiler.toml.toml_positions import toml_positions

@@ -9,9 +9,12 @@ from __future__ import annotations
 import hashlib
 import mmap
 import os
+from dataclasses import replace
 
 from profiler.codec.container import decode
 from profiler.errors import FormatError
+from profiler.model.capture import Capture
+from profiler.protocol.job import JobReport, JobState
 from profiler.protocol.upload import CommitResult, UploadKind
 from profiler.service.ingest.capture_checks import build_ids_of, captures_expected, checked_capture
 from profiler.service.ingest.debug_files import check_elf, unpack
@@ -80,7 +83,8 @@ def _file_capture(ingest: Ingest, record: UploadRecord, file: PartialFile) -> No
     if stored is None or stored.agent != record.agent:
         raise NotAcceptable("its job is not there any more")
     order = stored.order
-    if order.session not in {session.name for session in ingest.store.sessions()}:
+    session = next((session for session in ingest.store.sessions() if session.name == order.session), None)
+    if session is None:
         raise NotAcceptable(f"its session {order.session} is not there any more")
     most = _MOST_CAPTURES_PER_EXPECTED * captures_expected(order) + _MOST_CAPTURES_BESIDE
     if ingest.records.accepted_of_job(offer.job) >= most:
@@ -89,10 +93,20 @@ def _file_capture(ingest: Ingest, record: UploadRecord, file: PartialFile) -> No
         # Not closed by hand: columns of the capture may lie in it.
         data = mmap.mmap(file.descriptor, offer.size_bytes, prot=mmap.PROT_READ)
     capture = checked_capture(decode(data, f"capture {offer.sha256[:12]}", ingest.limits.capture), order)
+    if session.start.has_rounds:
+        capture = _counting(capture, stored.report)
     key = ingest.store.add(capture, origin=offer.sha256)
     if key.session != order.session:
         raise NotAcceptable("the same capture was accepted from another job")
     ingest.captured.add(record.agent, order.session, build_ids_of(capture))
+
+
+def _counting(capture: Capture, report: JobReport) -> Capture:
+    """Of an experiment's round: what a job captured that was given up since never counts; its round is judged without it."""
+    if not report.state.is_final or report.state is JobState.DONE or capture.info.outcome.failure:
+        return capture
+    failure = f"its job is {report.state}{f': {report.detail}' if report.detail else ''}"
+    return replace(capture, info=replace(capture.info, outcome=replace(capture.info.outcome, failure=failure)))
 
 
 def _file_debug_file(ingest: Ingest, record: UploadRecord, file: PartialFile) -> None:

@@ -11,7 +11,7 @@ from profiler.service.ingest.debug_files import DebugTree
 from profiler.service.ingest.limits import IngestLimits
 from profiler.service.ingest.partial_files import PartialFiles
 from profiler.service.ingest.upload_records import UploadRecords
-from profiler.service.job_board import JobBoard
+from profiler.service.jobs.job_board import JobBoard
 from profiler.store.sqlite_file import SqliteFile
 from profiler.store.store import Store
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 
 from profiler.errors import StoreError
 from profiler.service.ingest.ingest import Ingest
 from profiler.service.ingest.retention import remove_all
+from profiler.service.service_log import LOG
 from profiler.store.prune import RetentionRule
 
-_LOG = logging.getLogger("slotscope.serve")
 EVERY_S = 3600.0
 
 
@@ -27,9 +26,9 @@ class RetentionLoop:
             try:
                 await asyncio.to_thread(self._remove)
             except StoreError as error:
-                _LOG.error("nothing old is removed: %s", error)
+                LOG.error("nothing old is removed: %s", error)
             await asyncio.sleep(EVERY_S)
 
     def _remove(self) -> None:
         for session in remove_all(self._ingest, self._rule).store.sessions:
-            _LOG.info("session %s removed, as old as may be", session)
+            LOG.info("session %s removed, as old as may be", session)

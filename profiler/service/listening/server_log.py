@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import TextIO
 
 from profiler.service.access.token_registry import SECRET_PREFIX
+from reports.plain_text import printable
 
 _TRACEBACK_VARIABLE = "SLOTSCOPE_TRACEBACK"
 _SECRET = re.compile(rf"{SECRET_PREFIX}[A-Za-z0-9_%-]*")
@@ -34,12 +35,16 @@ class _LineFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         return _SECRET.sub(f"{SECRET_PREFIX}***", super().format(record))
 
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        """Agents' words are in it: nobody else begins a line, or speaks to the terminal."""
+        return printable(super().formatMessage(record))
+
     def formatException(
         self, ei: tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
     ) -> str:
         if os.environ.get(_TRACEBACK_VARIABLE) or ei[1] is None:
             return super().formatException(ei)
-        return f"{_place(ei[2])}{type(ei[1]).__name__}: {ei[1]}".splitlines()[0]
+        return printable(f"{_place(ei[2])}{type(ei[1]).__name__}: {ei[1]}".splitlines()[0])
 
 
 def _place(trace: TracebackType | None) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -21,8 +20,8 @@ from profiler.service.pages.analysis.analyses import AnalysisBusy, AnalysisRefus
 from profiler.service.pages.links import with_query
 from profiler.service.pages.login.visitor import LoginNeeded, NotAllowed, known_visitor
 from profiler.service.pages.rendering import PageRenderer
+from profiler.service.service_log import LOG
 
-LOG = logging.getLogger("slotscope.serve")
 _BUSY = "As many analyses are being worked out as this server allows. Try again in a moment."
 _TOO_LONG = (
     "The analysis took longer than a page may. `slotscope report` and `compare` on the server's host have no such limit."

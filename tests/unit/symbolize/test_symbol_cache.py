@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profiler.model.symbols import Function, NameSource
+from profiler.model.function import Function, NameSource
 from support.elf_programs import compile_program, load_image
 from symbolize.cache import (
     SymbolCache,

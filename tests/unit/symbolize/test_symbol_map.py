@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from profiler.model.arrays import UInt64Column
-from profiler.model.symbols import DsoSymbols, NameSource
+from profiler.model.function import NameSource
+from profiler.model.symbols import DsoSymbols
 from symbolize.dwarf.intervals import Intervals
 from symbolize.dwarf.source_map import AnswerTable, NameTable, NodeTable, SourceMap, empty_source_map
 from symbolize.dwarf.strings import make_pool

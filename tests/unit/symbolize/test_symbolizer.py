@@ -8,7 +8,8 @@ import pytest
 
 from profiler.model.arrays import UInt64Column
 from profiler.model.dso import Dso, DsoKind
-from profiler.model.symbols import DsoSymbols, FileCaveats, NameSource
+from profiler.model.function import NameSource
+from profiler.model.symbols import DsoSymbols, FileCaveats
 from support.elf_programs import compile_program, load_image, tool_output
 from symbolize.cache import SymbolCache
 from symbolize.elf.image import ElfImage

@@ -7,13 +7,13 @@ name, have no session, and end at the login page.
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from dataclasses import dataclass
 from typing import Annotated, TypeAlias
 
 from fastapi import Depends, Request
 
+from profiler.protocol.loopback import is_loopback
 from profiler.service.access.token_registry import Scope
 from profiler.service.aggregator import Aggregator
 from profiler.service.pages.login.page_sessions import digest_of_identifier, is_identifier, new_identifier
@@ -88,7 +88,7 @@ def is_local(request: Request) -> bool:
     if request.app.state.is_behind_proxy or any(header in request.headers for header in _PROXY_HEADERS):
         return False
     client = request.client.host if request.client is not None else ""
-    return _is_loopback(client) and _is_loopback(_without_port(request.headers.get("host", "")))
+    return is_loopback(client) and is_loopback(_without_port(request.headers.get("host", "")))
 
 
 def _visitor(request: Request) -> Visitor | None:
@@ -109,12 +109,3 @@ def _without_port(host: str) -> str:
     """The name or address in a Host header, whatever else stands there."""
     match = re.fullmatch(r"(?:\[([0-9a-fA-F:.]+)\]|([^:\[\]]+))(?::[0-9]+)?", host)
     return (match[1] or match[2]) if match else ""
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -14,7 +14,7 @@ from profiler.model.analysis_choices import DIMENSIONS, VIEWS
 from profiler.model.experiment import ExperimentRecord
 from profiler.service.aggregator import Aggregator
 from profiler.service.experiments.experiment_progress import ExperimentProgress, experiment_progress
-from profiler.service.job_board import StoredJob
+from profiler.service.jobs.job_board import StoredJob
 from profiler.service.pages.analysis.analyses import Analyses
 from profiler.service.pages.analysis.analysis_order import AnalysisOrder, Content, Format
 from profiler.service.pages.links import experiment_link, with_query

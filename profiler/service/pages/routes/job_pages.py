@@ -9,13 +9,13 @@ from starlette.responses import RedirectResponse, Response
 
 from profiler.protocol.job import JobState
 from profiler.service.aggregator import Aggregator
+from profiler.service.jobs.single_jobs import end_single_job
 from profiler.service.pages.links import job_link
 from profiler.service.pages.login.forms import check_form_token, read_form
 from profiler.service.pages.login.visitor import CurrentOperator, CurrentVisitor
 from profiler.service.pages.rendering import PageRenderer
 from profiler.service.pages.views.job_view import JobFilter, job_rows, state_counts
 from profiler.service.pages.views.paging import page_of
-from profiler.service.single_jobs import end_single_job
 
 _ROWS = 50
 

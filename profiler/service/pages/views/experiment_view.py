@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from profiler.model.experiment import ExperimentRecord
 from profiler.protocol.job import JobState
 from profiler.service.experiments.course import CourseState
-from profiler.service.job_board import StoredJob
+from profiler.service.jobs.job_board import StoredJob
 from profiler.service.pages.views.capture_view import state_words
 from profiler.store.records import StoredSession
 

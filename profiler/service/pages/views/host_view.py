@@ -9,8 +9,8 @@ from enum import StrEnum
 from profiler.model.fitness import Fitness, FitnessCheck
 from profiler.protocol.clock import ClockOffset
 from profiler.protocol.hello import AgentHello, AgentLimits, SpoolState
-from profiler.service.agent_registry import KnownAgent
-from profiler.service.known_hosts import SILENT_HELLOS
+from profiler.service.agents.agent_registry import KnownAgent
+from profiler.service.agents.known_hosts import SILENT_HELLOS
 from profiler.service.pages.views.times import ago, moment, span
 from reports.experiment_tables import bytes_text
 from reports.fitness_report import is_fit

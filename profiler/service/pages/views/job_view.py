@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from profiler.protocol.job import JobKind, JobOrder, JobState
-from profiler.service.job_board import StoredJob
+from profiler.service.jobs.job_board import StoredJob
 from profiler.service.pages.views.times import moment
 
 

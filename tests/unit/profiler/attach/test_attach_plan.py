@@ -9,9 +9,9 @@ from dataclasses import replace
 
 import pytest
 
-from collectors.process_times import CpuUsage
+from collectors.processes.process_times import CpuUsage
 from collectors.prometheus import MetricsPage, PageMetric, parse_page
-from collectors.target_finder import TargetFinder
+from collectors.targets.target_finder import TargetFinder
 from profiler.attach.plan import AttachPlan, check_attach_plan, variant_of, window_length_s
 from profiler.attach.stop_request import StopRequest
 from profiler.attach.window import CpuReading, Edge, WindowTimes, window_outcome

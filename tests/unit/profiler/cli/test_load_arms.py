@@ -10,11 +10,13 @@ from pathlib import Path
 import pytest
 
 from profiler.cli.context import CliContext
-from profiler.cli.load_arms import distinct_names, load_arms, symbol_tools
+from profiler.cli.load_arms import load_arms
 from profiler.cli.main import main
 from profiler.errors import FormatError, StoreError, UsageError
+from profiler.stored_arms import distinct_names
 from support import perf_data_writer as writer
 from support.perf_data_writer import RecordingWriter, Sample
+from symbolize.symbol_tools import symbol_tools
 
 
 @pytest.mark.parametrize(

@@ -153,14 +153,16 @@ def test_log_lines_hold_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
         log_to(stream, has_requests=True)
         log = logging.getLogger("slotscope.serve")
         log.error("GET /?token=%s", "slsc_abc-DEF_123")
+        log.info("experiment s: failed %s", "failed: as told by an agent\n2026-01-01T00:00:00Z INFO experiment t: finished")
         try:
-            raise ValueError("slsc_abc in an error\nwith two lines")
+            raise ValueError("slsc_abc in an error\x1b[2J\nwith two lines")
         except ValueError as error:
             log.error("Exception in ASGI application", exc_info=error)
     finally:
         root.handlers[:] = handlers
         root.setLevel(level)
-    first, second, place = stream.getvalue().splitlines()
+    first, told, second, place = stream.getvalue().split("\n")[:-1]
+    assert told.endswith(r"failed: as told by an agent\x0a2026-01-01T00:00:00Z INFO experiment t: finished")
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ ERROR GET /\?token=slsc_\*\*\*", first)
     assert second.endswith("ERROR Exception in ASGI application")
-    assert re.fullmatch(r"test_service_commands\.py:\d+: ValueError: slsc_\*\*\* in an error", place)
+    assert re.fullmatch(r"test_service_commands\.py:\d+: ValueError: slsc_\*\*\* in an error\\x1b\[2J", place)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from collectors.process_tree import TreeCommand, run_tree
+from collectors.processes.process_tree import TreeCommand, run_tree
 from profiler.errors import UsageError
 from profiler.experiment.experiment_lock import experiment_lock
 
@@ -29,7 +29,7 @@ def test_a_second_run_is_refused_and_names_the_first(tmp_path: Path, monkeypatch
 def test_what_a_killed_run_has_started_keeps_the_lock(tmp_path: Path) -> None:
     """The command ignores SIGTERM for a second; nobody else has the lock as long as it runs."""
     script = (
-        "from pathlib import Path\nfrom collectors.process_tree import TreeCommand, run_tree\n"
+        "from pathlib import Path\nfrom collectors.processes.process_tree import TreeCommand, run_tree\n"
         "from profiler.experiment.experiment_lock import experiment_lock\n"
         f"with experiment_lock(Path({str(tmp_path)!r}), 'x') as lock:\n"
         "    code = \"trap '' TERM; echo up >up; sleep 1; sleep 0.5; echo done >done\"\n"

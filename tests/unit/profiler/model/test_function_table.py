@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from profiler.model.function import Function, NameSource
 from profiler.model.function_table import FunctionTable, table_of_named
-from profiler.model.symbols import Function, NameSource
 
 MAIN = Function("main", "main", "main", "", NameSource.SYMBOL_TABLE)
 CLOSURE = Function("f", "_Zf", "f", "T::f", NameSource.LINKAGE_NAME)

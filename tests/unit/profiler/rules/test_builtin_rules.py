@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from profiler.model.category import Places
+from profiler.model.function import Function, NameSource
 from profiler.model.function_table import table_of_named
-from profiler.model.symbols import Function, NameSource
 from profiler.rules import loader
 from profiler.rules.loader import builtin_names, load_rule_sets
 from profiler.rules.matcher import RuleMatcher

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from profiler.model.category import Places, RuleMatches, RuleSet
+from profiler.model.function import Function, NameSource
 from profiler.model.function_table import table_of_named
-from profiler.model.symbols import Function, NameSource
 from profiler.rules.loader import parse_rule_file
 from profiler.rules.matcher import RuleMatcher
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from profiler.model.symbols import NameSource
+from profiler.model.function import NameSource
 from support.dwarf_bytes import abbreviation, sections, unit_4
 from support.elf_programs import compile_program, load_image
 from symbolize.dwarf import constants as dw

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from profiler.analysis.attribution.apply_symbols import apply_symbols, frames_by_dso
 from profiler.model.dso import Dso, DsoKind
-from profiler.model.symbols import NameSource, SymbolizedCapture
+from profiler.model.function import NameSource
+from profiler.model.symbols import SymbolizedCapture
 from support.profile_from_text import profile_from_text
 
 DRAWN = """

@@ -42,7 +42,7 @@ def test_what_a_plan_says() -> None:
 
 def test_several_processes_of_one_agent_have_names_of_their_own() -> None:
     text = "".join(
-        target(variant, "host", f'process = "node{number}"\nnode = "{variant}{number}"')
+        target(variant, "host", f'process = "{variant}-node{number}"\nnode = "{variant}{number}"')
         for variant in ("base", "fat")
         for number in range(3)
     )
@@ -107,6 +107,17 @@ MISTAKES = {
         + target("base", "z")
         + target("fat", "z", 'process = "b"'),
         "node 'z' is two different things under its two variants",
+    ),
+    "one process as two nodes": (
+        HEAD + VARIANTS + parallel() + target("fat", "base1", 'process = "node"\nnode = "other"'),
+        "p.toml:36: nodes 'base1' and 'other' are one process, node of agent base1: it would count twice",
+    ),
+    "one process as two nodes of a crossover": (
+        '[experiment]\nname = "x"\ndesign = "crossover"\n'
+        + VARIANTS
+        + crossover()
+        + "".join(target(variant, "h0", 'process = "node"\nnode = "other"') for variant in ("base", "fat")),
+        "nodes 'h0' and 'other' are one process, node of agent h0: it would count twice",
     ),
     "two variants in parallel": (HEAD + VARIANTS + parallel() + target("fat", "base0"), "node 'base0' is under two variants"),
     "a build": (

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from collectors.service import Readiness
+from collectors.processes.service import Readiness
 from profiler.errors import UsageError
 from profiler.experiment.plan.experiment_plan import ExperimentPlan, MetricKind, SourceEdit
 from profiler.experiment.plan.plan_file import parse_plan, read_plan

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from collectors.process_times import CpuUsage
+from collectors.processes.process_times import CpuUsage
 from collectors.prometheus import parse_page
-from collectors.watched_process import ProcessMoment
+from collectors.targets.watched_process import ProcessMoment
 from profiler.experiment.plan.experiment_plan import ExperimentPlan, PlanTarget
 from profiler.experiment.plan.plan_file import parse_plan
 from profiler.experiment.run.runner import SessionSetup

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from collectors.process_times import CpuUsage
+from collectors.processes.process_times import CpuUsage
 from collectors.prometheus import parse_page, parse_series
-from collectors.target_finder import TargetFinder
-from collectors.watched_process import ProcessMoment, look_at
+from collectors.targets.target_finder import TargetFinder
+from collectors.targets.watched_process import ProcessMoment, look_at
 from profiler.errors import CaptureError
 from profiler.experiment.plan.experiment_plan import PlanTarget
 from profiler.experiment.plan.plan_file import parse_plan
@@ -69,6 +69,8 @@ def test_windows_that_do_not_count() -> None:
         "before the window: gone": (TargetMoment(0, failure="gone"), after),
         "after the window: gone": (before, TargetMoment(0, failure="gone")),
         "the window took 30.0 s in place of 10 s": (before, moment(now + 30, 2, (6.0, 101))),
+        "the window took 0.2 s in place of 10 s": (before, moment(now + 0.2, 2, (6.0, 101))),
+        "the window took 0.0 s in place of 10 s": (before, moment(now, 2, (6.0, 101))),
         "metric 'st': the counters of st_seconds were reset in the window": (before, moment(now + 10, 2, (6.0, 99))),
     }
     for reason, (first, last) in reasons.items():

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from profiler.codec.json_values import to_json
 from profiler.protocol.hello import OfferedTarget
+from profiler.protocol.job import JobKind, JobOrder
 from profiler.service.access.token_registry import Scope, Token, digest_of, new_secret
 from profiler.service.aggregator import Aggregator, open_aggregator
 from profiler.service.api.app import make_app
 from profiler.service.api.settings import ServiceSettings
+from profiler.service.experiments.course import CourseState
 from support.simulated_agents import hello
 from support.simulated_rounds import agent_plan
 
@@ -80,6 +84,34 @@ def test_problems(ask: Ask, aggregator: Aggregator) -> None:
         assert ask("GET", path, Scope.READER).status_code == 404
     assert ask("POST", "/none/cancel").status_code == 404
     assert aggregator.store.sessions() == ()
+
+
+def test_a_process_is_measured_by_one_experiment_at_a_time(ask: Ask, aggregator: Aggregator) -> None:
+    """A crossover would swap the nodes of the other experiment, which goes on to call them what they were."""
+    for name in ("g1", "g2", "g3"):
+        aggregator.agents.greet(name, hello([OfferedTarget("node")]), aggregator.clock_ns())
+    first = ask("POST", "", json=PLAN).json()["session"]
+    overlapping = {"f3": "base", "b3": "base", "b2": "base", "g1": "fat", "g2": "fat", "g3": "fat"}
+    refused = ask("POST", "", json={**PLAN, "plan": agent_plan(overlapping)})
+    assert refused.status_code == 409
+    assert refused.json()["detail"] == f"experiment {first} measures node of agent f3: wait for its end, or cancel it"
+    assert len(aggregator.store.sessions()) == 1
+    for name in ("h1", "h2", "h3"):
+        aggregator.agents.greet(name, hello([OfferedTarget("node")]), aggregator.clock_ns())
+    others = {"h1": "base", "h2": "base", "h3": "base", "g1": "fat", "g2": "fat", "g3": "fat"}
+    assert ask("POST", "", json={**PLAN, "plan": agent_plan(others)}).status_code == 201
+
+
+def test_nobody_swaps_a_process_that_an_experiment_measures(ask: Ask, aggregator: Aggregator) -> None:
+    aggregator.agents.greet("b1", hello([OfferedTarget("node", ("base", "fat"))]), aggregator.clock_ns())
+    swap = {"agent": "b1", "order": to_json(JobOrder("", JobKind.SWAP, "node", "fat", "", "", 0))}
+    session = ask("POST", "", json=PLAN).json()["session"]
+    refused = ask("POST", "/../jobs", json=swap)
+    assert (refused.status_code, refused.json()["title"]) == (409, "An experiment measures it")
+    assert session in refused.json()["detail"]
+    (open_one,) = aggregator.experiments.experiments()
+    aggregator.experiments.keep(session, replace(open_one.course, state=CourseState.CANCELLED))
+    assert ask("POST", "/../jobs", json=swap).status_code == 201
 
 
 def test_nothing_to_show_yet(ask: Ask) -> None:

@@ -74,11 +74,14 @@ def test_capture_that_is_left_out_stays_with_its_reason(aggregator: Aggregator) 
     store, shelf = aggregator.store, StoreShelf(aggregator.store, lambda capture: "torn" if capture == "cc" else "")
     for origin, variant in (("aa", "base"), ("bb", "fat")):
         store.add(small_capture({"main/work": 7}, small_info(variant, session=session)), origin=origin)
-    assert shelf.arrived(["aa", "bb", "cc", "dd"]) == {"aa": "", "bb": "", "cc": "its capture was refused: torn"}
+    assert shelf.arrived(session, ["aa", "bb", "cc", "dd"]) == {"aa": "", "bb": "", "cc": "its capture was refused: torn"}
     for _ in range(2):
-        assert shelf.leave_out("aa", "made again")
-    assert shelf.leave_out("aa", "another reason")
-    assert not shelf.leave_out("dd", "was never here")
+        assert shelf.leave_out(session, "aa", "made again")
+    assert shelf.leave_out(session, "aa", "another reason")
+    assert not shelf.leave_out(session, "dd", "was never here")
+    # An agent of one experiment reports the capture of another one.
+    assert shelf.arrived("20260101-000000-aaaa", ["bb"]) == {}
+    assert not shelf.leave_out("20260101-000000-aaaa", "bb", "not its own")
     first, second = store.runs(session)
     assert (first.summary.failure, second.summary.failure) == ("made again", "")
     assert shelf.unmarked(session) == ("bb",)
@@ -93,7 +96,7 @@ def test_damaged_capture_is_left_out_too(aggregator: Aggregator) -> None:
     store = aggregator.store
     store.add(small_capture({"main/work": 7}, small_info("base", session=session)), origin="aa")
     (store.directory / "captures" / store.runs(session)[0].blob).write_bytes(b"no capture")
-    assert StoreShelf(store, lambda capture: "").leave_out("aa", "made again")
+    assert StoreShelf(store, lambda capture: "").leave_out(session, "aa", "made again")
     assert [run.summary.failure for run in store.runs(session)] == ["made again"]
 
 

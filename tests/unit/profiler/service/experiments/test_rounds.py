@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
+from profiler.protocol.clock import ClockOffset
 from profiler.protocol.job import JobKind
 from profiler.service.experiments.course import CourseState
 from profiler.service.experiments.experiment_progress import experiment_progress
 from profiler.store.records import SessionState
-from support.simulated_agents import SECOND, Deed
+from support.simulated_agents import SECOND, Deed, hello
 from support.simulated_rounds import SESSION, SimulatedExperiment, agent_plan, carry_out, simulated
 
 SIX = {"b1": "base", "b2": "base", "b3": "base", "f1": "fat", "f2": "fat", "f3": "fat"}
@@ -119,6 +121,42 @@ def test_host_that_is_silent_is_waited_for() -> None:
     assert experiment.course.retries_left == 2
 
 
+def test_host_whose_clock_nobody_knows_is_not_believed_to_have_begun_in_time() -> None:
+    """An exchange that took 10 s leaves 5 s of doubt: its window may have been another one than that of the other hosts."""
+    experiment = simulated(agent_plan(SIX), lambda node, number: Deed.DONE)
+    hosts, coordinator = experiment.hosts, experiment.coordinator()
+    hosts.add("b2", replace(hello(host="b2"), clock=ClockOffset(0, 5 * SECOND)))
+    coordinator.tick()
+    assert not hosts.jobs.stored
+    hosts.pass_time(310)
+    for _ in range(40):
+        coordinator.tick()
+        hosts.pass_time(5)
+    assert experiment.counted()
+    assert "b2" not in {node for node, _, _, _ in experiment.counted()}
+    assert {reason for node, _, reason in failures(experiment) if node == "b2"} == {
+        "its agent's clock may be wrong by 5000 ms, at most 500 ms are allowed"
+    }
+
+
+@pytest.mark.parametrize("step_s", [800, -800])
+def test_a_clock_that_is_set_neither_ends_an_experiment_nor_stops_it_for_so_long(step_s: int) -> None:
+    """One host is away, and all others have not been heard by the new clock yet."""
+    experiment = simulated(agent_plan(SIX), lambda node, number: Deed.DONE)
+    hosts, coordinator = experiment.hosts, experiment.coordinator()
+    hosts._away_until_ns["b2"] = 10**18
+    hosts.pass_time(100)
+    coordinator.tick()
+    hosts.now_ns += step_s * SECOND
+    coordinator.clock_was_set(step_s * SECOND)
+    coordinator.tick()
+    for _ in range(120):
+        hosts.pass_time(5)
+        coordinator.tick()
+    assert experiment.course.state in (CourseState.RUNNING, CourseState.FINISHED)
+    assert {node for node, _, _, _ in experiment.counted()} == set(SIX) - {"b2"}
+
+
 def test_crossover_swaps_every_node_before_each_half() -> None:
     text = agent_plan(dict.fromkeys(("n1", "n2", "n3"), ""), design="crossover", runs=2, more='settle = "60 s"')
     experiment = carried_out(text, {})
@@ -146,6 +184,18 @@ def test_node_that_was_not_swapped_stays_out_of_that_half() -> None:
     ]
 
 
+def test_a_swap_that_was_given_up_is_cancelled_before_anything_else_is_asked_of_the_node() -> None:
+    """Its agent may come back in the other half, and would then make the node the variant of the half before."""
+    text = agent_plan(dict.fromkeys(("n1", "n2", "n3", "n4"), ""), design="crossover", runs=2)
+    experiment = carried_out(text, deeds(n4_0=Deed.LOST_BEFORE, n4_1=Deed.LOST_BEFORE, n4_2=Deed.LOST_BEFORE))
+    assert experiment.course.state is CourseState.FINISHED
+    of_node = [job for job in experiment.hosts.jobs.stored.values() if job.order.instance == "n4"]
+    assert len(of_node) > 1
+    assert all(job.report.state.is_final for job in of_node)
+    for earlier, later in pairwise(of_node):
+        assert earlier.reported_ns <= later.ordered_ns, "two jobs of one node are open at a time"
+
+
 def test_cancelled_while_it_measures() -> None:
     experiment = simulated(agent_plan(SIX), lambda node, number: Deed.DONE)
     coordinator = experiment.coordinator()
@@ -161,6 +211,20 @@ def test_cancelled_while_it_measures() -> None:
     experiment.hosts.pass_time(100)
     coordinator.tick()
     assert experiment.hosts.jobs.stored == before, "nothing follows"
+
+
+def test_progress_says_why_a_round_is_made_again_and_forgets_it_with_the_next_round() -> None:
+    experiment = simulated(
+        agent_plan(SIX, runs=3), lambda node, number: Deed.FAILED if (node, number) == ("f1", 0) else Deed.DONE
+    )
+    coordinator, seen = experiment.coordinator(), []
+    for _ in range(600):
+        coordinator.tick()
+        experiment.hosts.pass_time(1)
+        progress = experiment_progress(experiment.experiments.stored[SESSION], experiment.hosts.jobs.stored)
+        if (progress.round, progress.attempt, progress.again) not in seen:
+            seen.append((progress.round, progress.attempt, progress.again))
+    assert seen[:3] == [(1, 1, ""), (1, 2, "f1: failed: broke"), (2, 1, "")]
 
 
 def test_progress_names_what_is_waited_for() -> None:

@@ -17,7 +17,7 @@ from profiler.model.dso import Dso, DsoKind
 from profiler.model.event import Event
 from profiler.model.run import Metric, RunIdentity, RunMode
 from profiler.model.stack_table import StackTable
-from profiler.protocol.job import JobKind, JobOrder
+from profiler.protocol.job import JobKind, JobOrder, JobReport, JobState
 from profiler.service.ingest.capture_checks import checked_capture
 from profiler.service.ingest.commitment import commit_upload
 from profiler.service.ingest.ingest import Ingest
@@ -31,6 +31,7 @@ from support.uploading import (
     OTHER_AGENT,
     OTHER_JOB,
     PLAIN_JOB,
+    START,
     SWAP_JOB,
     Bench,
     capture_bytes,
@@ -46,6 +47,36 @@ CAPTURE = two_stack_capture(run_info("20260301-100000-aaaa", "x", position=2))
 @pytest.fixture
 def bench(tmp_path: Path) -> Bench:
     return open_bench(tmp_path / "store")
+
+
+@pytest.mark.parametrize(
+    ("ended", "failure"),
+    [
+        (JobReport(JobState.DONE, "1 window"), ""),
+        (JobReport(JobState.RUNNING), ""),
+        (JobReport(JobState.LOST, "host1 was silent"), "its job is lost: host1 was silent"),
+        (JobReport(JobState.CANCELLED, "its round was over"), "its job is cancelled: its round was over"),
+        (JobReport(JobState.FAILED), "its job is failed"),
+    ],
+)
+def test_a_capture_of_a_job_that_was_given_up_never_counts_in_a_round(bench: Bench, ended: JobReport, failure: str) -> None:
+    """Its round may have been judged, and the experiment have ended: nobody looks at what comes then for up to a minute."""
+    assert bench.ingest.jobs.report(AGENT, JOB, ended, 5)
+    assert upload(bench.ingest, capture_bytes()).refusal == ""
+    (run,) = bench.ingest.store.runs()
+    assert run.summary.failure == failure
+
+
+def test_what_a_single_job_captured_before_it_failed_counts(bench: Bench) -> None:
+    """It is in a session of its own, which has no rounds, and says itself that it was cut short."""
+    ingest = bench.ingest
+    session = ingest.store.begin_session(replace(START, has_rounds=False))
+    order = JobOrder("single", JobKind.ATTACH, "node", "fat", session, "node-1", 0, window_s=10.0, frequency_hz=1999)
+    ingest.jobs.add(AGENT, order, 1)
+    assert ingest.jobs.report(AGENT, "single", JobReport(JobState.FAILED, "the process ended"), 5)
+    data = capture_bytes()
+    assert upload(ingest, data, offer_of(data, "single")).refusal == ""
+    assert [run.summary.failure for run in ingest.store.runs(session)] == [""]
 
 
 def test_a_capture_is_filed_under_the_identity_of_its_order(bench: Bench) -> None:

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 import zstandard
 
-from profiler.cli.load_arms import symbol_tools
 from profiler.codec.container import encode
 from profiler.model.dso import Dso, DsoKind
 from profiler.protocol.upload import UploadOffer
@@ -25,6 +24,7 @@ from profiler.store.debug_tree import debug_directory
 from support.elf_programs import compile_program, load_image, tool_output
 from support.sample_captures import run_info, two_stack_capture
 from support.uploading import AGENT, OTHER_AGENT, OTHER_JOB, Bench, debug_offer_of, offer_of, open_bench, upload
+from symbolize.symbol_tools import symbol_tools
 
 SOURCE = "int twice(int x) { return 2 * x; }\nint main(int c, char** v) { return twice(c); }\n"
 ELSEWHERE = "ee" * 20

@@ -17,6 +17,7 @@ from profiler.service.ingest.reception import offer_upload
 from profiler.service.ingest.retention import Leftovers, find_all, remove_all
 from profiler.service.ingest.upload_error import UploadError
 from profiler.service.ingest.wanted import wanted_files
+from profiler.store import debug_tree
 from profiler.store.prune import RetentionRule, StoreLeftovers
 from profiler.store.store import open_store
 from support.elf_programs import compile_program, load_image
@@ -145,3 +146,15 @@ def test_files_of_crashes_go_after_a_day(bench: Bench, clock: Clock) -> None:
         os.utime(stray, (then_s, then_s))
         assert len(remove_all(bench.ingest, NOTHING).store.strays) == found
     assert not stray.exists()
+
+
+def test_debug_files_that_no_agent_sent_stay(bench: Bench, clock: Clock) -> None:
+    """Somebody put it there, for runs that were recorded on this machine."""
+    path = debug_tree.debug_file(bench.ingest.store.directory, "c0ffee")
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"debug")
+    upload(bench.ingest, DATA)
+    clock.now_ns += 400 * DAY_NS
+    removed = remove_all(bench.ingest, RetentionRule(older_than_s=86_400.0))
+    assert removed.ingest.debug_files == ()
+    assert path.read_bytes() == b"debug"

@@ -10,8 +10,8 @@ import pytest
 from profiler.model.experiment import Design, ExperimentRecord, VariantFacts
 from profiler.model.fitness import Fitness, FitnessCheck
 from profiler.protocol.job import JobKind, JobReport, JobState
-from profiler.service.agent_registry import KnownAgent
-from profiler.service.job_board import StoredJob
+from profiler.service.agents.agent_registry import KnownAgent
+from profiler.service.jobs.job_board import StoredJob
 from profiler.service.pages.views.capture_view import CaptureFilter, arm_rows, run_rows
 from profiler.service.pages.views.experiment_view import experiment_row, round_progress
 from profiler.service.pages.views.host_view import HostRow, host_rows

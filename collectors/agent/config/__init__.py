@@ -1,0 +1,1 @@
+"""agent.toml: what the owner of a host allows."""

@@ -1,0 +1,1 @@
+"""Captures and debug files on their way to the aggregator."""

@@ -1,0 +1,1 @@
+"""The agents that the aggregator knows: what each said of itself, and which of them are silent."""
