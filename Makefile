@@ -47,6 +47,7 @@ format: setup
 bench: setup
 	$(BIN)/python tests/bench/bench.py $(BENCH_ARGS)
 	$(BIN)/python tests/bench/symbolization.py
+	$(BIN)/python tests/bench/attach_overhead.py
 
 fuzz: setup
 	$(PYTEST) -q --full -n 2 -m "hypothesis or fuzz" $(PYTEST_ARGS)

@@ -10,6 +10,8 @@ from pathlib import Path
 # Places of the fields, counted from the state behind the name; a flag of linux/sched.h.
 _STATE, _PARENT, _SESSION, _FLAGS, _USER, _THREADS, _STARTED, _KERNEL_THREAD = 0, 1, 3, 6, 11, 17, 19, 0x00200000
 _ENDED = ("Z", "X")
+# 52 numbers, and a name of 64 bytes at most.
+_LONGEST_STATUS = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,7 @@ class ProcessStatus:
 
 def status_of(pid: int) -> ProcessStatus | None:
     """None when there is no such process."""
-    return _read(pid, Path("/proc", str(pid), "stat"))
+    return _read(pid, f"/proc/{pid}/stat")
 
 
 def thread_statuses(pid: int) -> list[ProcessStatus]:
@@ -50,13 +52,15 @@ def thread_statuses(pid: int) -> list[ProcessStatus]:
         entries = os.listdir(f"/proc/{pid}/task")
     except OSError:
         return []
-    found = (_read(int(entry), Path("/proc", str(pid), "task", entry, "stat")) for entry in entries)
+    found = (_read(int(entry), f"/proc/{pid}/task/{entry}/stat") for entry in entries)
     return [status for status in found if status is not None]
 
 
-def _read(pid: int, path: Path) -> ProcessStatus | None:
+def _read(pid: int, path: str) -> ProcessStatus | None:
+    """Of all processes each time that one is looked at: nothing here may take long."""
     try:
-        stat = path.read_bytes()
+        with open(path, "rb", buffering=0) as stream:
+            stat = stream.read(_LONGEST_STATUS)
     except OSError:
         return None
     fields = stat[stat.rindex(b")") + 2 :].split()

@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 from collectors.host import host_facts
 from collectors.processes.guard import GroupGuard
 from collectors.profilers.perf_record import perf_version
-from collectors.profilers.pyspy import PySpySettings, pyspy_version
 from collectors.prometheus import check_series, fetch_text
 from collectors.targets.attach_target import AttachTarget, check_access, find_target
 from profiler.attach.instance import AttachedInstance
@@ -21,7 +20,6 @@ from profiler.attach.kept_windows import KeptWindows
 from profiler.attach.observer import AttachObserver
 from profiler.attach.perf_windows import Perf
 from profiler.attach.plan import AttachPlan, check_attach_plan, check_python_plan, variant_of
-from profiler.attach.pyspy_windows import PySpy
 from profiler.attach.schedule import check_not_passed
 from profiler.attach.stop_request import StopRequest
 from profiler.attach.waiting import Cause, wait_for
@@ -69,6 +67,9 @@ def python_session(
 
     ``CaptureError``, ``UsageError``: what is to be profiled is not there, is not Python, or may not be profiled.
     """
+    from collectors.profilers.pyspy import PySpySettings, pyspy_version
+    from profiler.attach.pyspy_windows import PySpy
+
     check_python_plan(plan)
     profiler = PySpy(PySpySettings(rate_hz=plan.frequency_hz, has_native=has_native), pyspy_version())
     target = find_target(plan.finder)

@@ -13,15 +13,13 @@ import signal
 import sys
 from pathlib import Path
 
-from collectors.agent.jobs.attach_job import attach_job
 from collectors.agent.jobs.job_events import JobEvents
 from collectors.agent.jobs.job_values import JobTask
-from collectors.agent.jobs.run_job import run_job, swap_job
 from profiler.attach.stop_request import StopRequest
 from profiler.codec.json_values import from_json
 from profiler.errors import AnalysisError, CaptureError, FormatError, StoreError, SymbolizeError, UsageError
 from profiler.protocol.job import JobKind
-from profiler.store.store import open_store
+from profiler.store.store import Store, open_store
 
 _EXPECTED = (AnalysisError, CaptureError, FormatError, StoreError, SymbolizeError, UsageError)
 
@@ -50,20 +48,34 @@ def main() -> int:
 
 
 def _carry_out(task: JobTask, events: JobEvents) -> None:
+    """Imports what the job needs and no more: many may begin at the same time, and all are to be ready for it."""
     store = open_store(Path(task.store), create=False)
     if task.order.kind is JobKind.ATTACH:
-        assert task.target is not None
-        with StopRequest() as stop:
-            attach_job(task, task.target, store, stop, events)
+        _watch(task, store, events)
         return
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
+    from collectors.agent.jobs.run_job import run_job, swap_job
+
     if task.order.kind is JobKind.RUN:
         assert task.workload is not None
         run_job(task, task.workload, store, events)
     else:
         assert task.target is not None
         swap_job(task, task.target, store, events)
+
+
+def _watch(task: JobTask, store: Store, events: JobEvents) -> None:
+    assert task.target is not None
+    with StopRequest() as stop:
+        if task.order.is_profiled:
+            from collectors.agent.jobs.attach_job import attach_job
+
+            attach_job(task, task.target, store, stop, events)
+        else:
+            from collectors.agent.jobs.plain_job import PlainJob
+
+            PlainJob(task, task.target, store, stop, events).run()
 
 
 if __name__ == "__main__":

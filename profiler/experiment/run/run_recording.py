@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 
-from collectors.recording_file import read_recording
 from profiler.errors import FormatError
 from profiler.model.capture import Capture, empty_capture
 from profiler.model.run import CaptureInfo, RunOutcome
@@ -28,6 +27,9 @@ class RunRecording:
 
 def recorded_capture(recording: RunRecording, info: CaptureInfo, locator: Locator) -> Capture:
     """The recording read, with what perf did otherwise than asked; an empty capture that failed when it cannot be read."""
+    # Half of what is to be loaded before perf can attach, and not needed until it has recorded.
+    from collectors.recording_file import read_recording
+
     info = replace(info, perf=replace(info.perf, perf_command=recording.arguments))
     try:
         capture = read_recording(recording.path, info, locator)
