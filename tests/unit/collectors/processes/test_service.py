@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -162,12 +162,19 @@ def test_nothing_is_left_when_slotscope_is_killed(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, cwd=os.getcwd()) as process:
         assert process.stdout is not None
         group = int(process.stdout.readline())
-        assert members(group)
-        process.kill()
+        try:
+            # The shell and what it starts; a process that is becoming another one has no command line for a moment.
+            wait_until(lambda: len(members(group)) == 2)
+        finally:
+            process.kill()
+    wait_until(lambda: members(group) == [])
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
     deadline = time.monotonic() + 20
-    while members(group) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert members(group) == []
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def test_cpu_time_of_a_running_tree_is_what_its_end_tells() -> None:
