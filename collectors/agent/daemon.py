@@ -138,7 +138,10 @@ class _Daemon:
             self.jobs.end_all(problem)
 
     def _told_problem(self, problem: str) -> None:
-        if problem != self._problem and bool(problem) != bool(self._problem):
+        if problem and not self._problem:
+            # A full disk may show first in what could not be written.
+            problem = self.spool.problem() or problem
+        if bool(problem) != bool(self._problem):
             self.log(f"no job is taken: {problem}" if problem else "jobs are taken again")
         self._problem = problem
 

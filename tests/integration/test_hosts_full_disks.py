@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import subprocess
 import time
@@ -66,10 +67,11 @@ def test_a_spool_whose_disk_is_full_ends_its_job_says_so_and_heals(node: str, tm
 
 
 def test_an_aggregator_whose_disk_is_full_says_so_and_gets_everything_when_there_is_room(node: str, tmp_path: Path) -> None:
-    with host_fleet(tmp_path, {"h1": node}) as fleet, small_disk.small_disk(fleet.store, DISK_BYTES) as disk:
+    with host_fleet(tmp_path, {"h1": node}) as fleet, contextlib.ExitStack() as mounted:
         agent = fleet.agents["h1"]
-        shutil.copytree(fleet.store, disk.seen, dirs_exist_ok=True)
-        fleet.inside = disk.inside
+        shutil.copytree(fleet.store, tmp_path / "before")
+        disk = mounted.enter_context(small_disk.visible_disk(fleet.store, DISK_BYTES))
+        shutil.copytree(tmp_path / "before", disk.seen, dirs_exist_ok=True)
         fleet.serve()
         with watched([agent.spool]) as watch:
             agent.start()

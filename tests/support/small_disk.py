@@ -55,3 +55,13 @@ def small_disk(directory: Path, size_bytes: int) -> Iterator[SmallDisk]:
             yield SmallDisk(("nsenter", f"--mount=/proc/{holder.pid}/ns/mnt"), Path(f"/proc/{holder.pid}/root{directory}"))
         finally:
             holder.stdin.close()
+
+
+@contextlib.contextmanager
+def visible_disk(directory: Path, size_bytes: int) -> Iterator[SmallDisk]:
+    """As ``small_disk``, seen by everybody: SQLite resolves the links in a path, and so never comes to another namespace."""
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size_bytes}", "tmpfs", str(directory)], check=True)
+    try:
+        yield SmallDisk((), directory)
+    finally:
+        subprocess.run(["umount", "--lazy", str(directory)], check=True)
