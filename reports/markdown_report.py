@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from reports.arm_lines import breakdown_lines, header_lines, unresolved_lines, warning_line
-from reports.arm_report import ArmReport, ReportRow, report_rows
+from reports.arm_report import ArmReport, report_rows
 from reports.markdown_text import MAX_CHARACTERS, code_block, details, fitting, name, table, text
-from reports.quantities import Scale, count, percent
+from reports.quantities import count, percent
+from reports.report_cells import other_lines, row_cells
 
 
 def render_report_markdown(report: ArmReport) -> str:
@@ -25,32 +26,15 @@ def _table(report: ArmReport) -> str:
     rows, runs, scale = report_rows(report), report.divisor, report.scale
     unit = text(f"{scale.unit} per run" if report.runs > 1 else scale.unit)
     headers = (text(report.dimension), f"self {unit}", f"total {unit}", "share", "95 % interval", "samples")
-    lines = [_row(row, runs, scale) for row in rows]
+    lines = [(name(row.label), *row_cells(row, runs, scale)) for row in rows]
     total = scale.number(report.total / runs)
     samples = count(sum(row.samples for row in rows))
     lines.append(("**total**", total, total, percent(1.0 if report.total else 0.0), "", samples))
     return table(headers, lines, frozenset({0}))
 
 
-def _row(row: ReportRow, runs: int, scale: Scale) -> tuple[str, ...]:
-    return (
-        name(row.label),
-        scale.number(row.self_weight / runs),
-        "" if row.total_weight is None else scale.number(row.total_weight / runs),
-        percent(row.share),
-        f"{100 * row.interval.low:.1f} to {100 * row.interval.high:.1f} %" if row.interval else "",
-        count(row.samples),
-    )
-
-
 def _other(report: ArmReport) -> str:
     functions = report.costs.other_functions
     if report.dimension != "category" or not functions:
         return ""
-    runs, scale = report.divisor, report.scale
-    lines = []
-    for function in functions:
-        share = percent(function.weight / report.total if report.total else 0.0)
-        lines.append(f"# {scale.quantity(function.weight / runs)}, {share}: {function.name}")
-        lines += function.suggested_rule.splitlines()
-    return details("Heaviest functions of other, with a rule that would catch each", code_block(lines))
+    return details("Heaviest functions of other, with a rule that would catch each", code_block(other_lines(report)))

@@ -12,10 +12,11 @@ from reports.arm_lines import (
     unresolved_lines,
     warning_line,
 )
-from reports.arm_report import ArmReport, ReportRow, report_rows
+from reports.arm_report import ArmReport, report_rows
 from reports.experiment_tables import TextTable
 from reports.html.elements import code_block, details, heading, items, notice, table
-from reports.quantities import Scale, count, percent
+from reports.quantities import count, percent
+from reports.report_cells import other_lines, row_cells
 
 
 def render_report_html(report: ArmReport) -> str:
@@ -53,28 +54,11 @@ def _cells(report: ArmReport) -> TextTable:
     headers = (report.dimension, f"self {unit}", f"total {unit}", "share", "95 % interval", "samples")
     total, share = scale.number(report.total / runs), percent(1.0 if report.total else 0.0)
     last = ("total", total, total, share, "", count(sum(row.samples for row in rows)))
-    return TextTable(headers, (*(_row(row, runs, scale) for row in rows), last))
-
-
-def _row(row: ReportRow, runs: int, scale: Scale) -> tuple[str, ...]:
-    return (
-        row.label,
-        scale.number(row.self_weight / runs),
-        "" if row.total_weight is None else scale.number(row.total_weight / runs),
-        percent(row.share),
-        f"{100 * row.interval.low:.1f} to {100 * row.interval.high:.1f} %" if row.interval else "",
-        count(row.samples),
-    )
+    return TextTable(headers, (*((row.label, *row_cells(row, runs, scale)) for row in rows), last))
 
 
 def _other(report: ArmReport) -> str:
     functions = report.costs.other_functions
     if report.dimension != "category" or not functions:
         return ""
-    runs, scale = report.divisor, report.scale
-    lines = []
-    for function in functions:
-        share = percent(function.weight / report.total if report.total else 0.0)
-        lines.append(f"# {scale.quantity(function.weight / runs)}, {share}: {function.name}")
-        lines += function.suggested_rule.splitlines()
-    return details("Heaviest functions of other, with a rule that would catch each", code_block(lines))
+    return details("Heaviest functions of other, with a rule that would catch each", code_block(other_lines(report)))

@@ -43,7 +43,7 @@ def assert_leaf_matches_timers(run: RecordedRun) -> None:
     table = costs_of(run).tables["category"]
     assert int(table.self_samples.sum()) >= MINIMUM_SAMPLES
     assert len(run.timers.category_ns) == 8
-    assert_shares_match(table, run.timers.category_ns, run.within(TOLERANCE))
+    assert_shares_match(table, run.timers.category_ns, TOLERANCE)
 
 
 def recorded(variant: Variant, program: Path, settings: PerfSettings, scratch: Path) -> RecordedRun:

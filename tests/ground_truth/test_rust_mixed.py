@@ -85,7 +85,7 @@ def test_owner_view_matches_the_timers(run: RecordedRun) -> None:
     samples = int(table.self_samples.sum())
     assert samples >= MINIMUM_SAMPLES
     found, expected = woven(self_by_name(table)), woven(run.timers.category_ns)
-    assert share_misses(found, expected, run.within(TOLERANCE), samples, sampling_deviations=0) == []
+    assert share_misses(found, expected, TOLERANCE, samples, sampling_deviations=0) == []
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_what_a_timer_surrounds(run: RecordedRun, function: str, timers: list[st
     total = int(costs_of(run, phase=ADVANCE).tables["category"].total.sum())
     inside = self_by_name(costs_of(run, phase=ADVANCE, view="owner", focus=function).tables["category"])
     timed = sum(run.timers.category_ns[name] for name in timers) / run.timers.total_ns
-    assert sum(inside.values()) / total == pytest.approx(timed, abs=run.within(TOLERANCE))
+    assert sum(inside.values()) / total == pytest.approx(timed, abs=TOLERANCE)
     assert sum(inside.get(name, 0) for name in owners) >= 0.97 * sum(inside.values())
 
 
@@ -114,4 +114,4 @@ def test_memory_has_several_owners(run: RecordedRun) -> None:
 
 def test_weights_sum_to_the_timers(run: RecordedRun) -> None:
     table = costs_of(run, phase=ADVANCE).tables["category"]
-    assert int(table.total.sum()) == pytest.approx(run.timers.total_ns * run.sampled_part(), rel=run.within(0.01))
+    assert int(table.total.sum()) == pytest.approx(run.timers.total_ns * run.sampled_part(), rel=0.01)

@@ -71,7 +71,7 @@ def assert_work_matches_timers(run: RecordedRun) -> None:
     assert len(run.timers.category_ns) == CATEGORIES
     work = work_by_category(costs)
     assert work.pop(MARKERS, 0) < LOOPS * sum(work.values())
-    assert share_misses(work, run.timers.category_ns, run.within(TOLERANCE), samples) == []
+    assert share_misses(work, run.timers.category_ns, TOLERANCE, samples) == []
 
 
 def work_by_category(costs: ArmCosts) -> dict[str, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from collectors.disturbance import disturbances, host_activity
@@ -20,24 +20,17 @@ from symbolize.locate import Locator
 from symbolize.symbolizer import Symbolizer
 
 # Then the last run counts, disturbed or not.
-MOST_DISTURBED = 2
-DISTURBED = 3.0
+MOST_DISTURBED = 3
 ALL_PHASES = "^phase::"
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedRun:
-    """One profiled run: its capture, what the kernel accounted it with, and the program's own timers.  ``is_disturbed``: as
-    every other try, by something else on the machine."""
+    """One profiled run: its capture, what the kernel accounted it with, and the program's own timers."""
 
     capture: Capture
     outcome: RunOutcome
     timers: Timers
-    is_disturbed: bool = False
-
-    def within(self, tolerance: float) -> float:
-        """What may be asked of a run: ``tolerance``, and more where the machine had no quiet moment."""
-        return tolerance * (DISTURBED if self.is_disturbed else 1.0)
 
     def sampled_part(self) -> float:
         """Of the CPU time that the kernel charged the process with.  Where a virtual machine's CPUs are taken away for a
@@ -70,7 +63,7 @@ def record(
         if not reasons:
             return run
         print(f"{program.name}: {', '.join(reasons)}")
-    return replace(run, is_disturbed=True)
+    return run
 
 
 def enough(recorded: Callable[[int], RecordedRun], count: int, least_samples: int) -> RecordedRun:
