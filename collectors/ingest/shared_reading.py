@@ -12,7 +12,7 @@ import os
 import pickle
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from collectors.ingest.chunk_ingest import ChunkIngest
@@ -26,6 +26,7 @@ from collectors.perf_data.reader import Recording
 from collectors.perf_data.record_index import RecordIndex
 from profiler.forked_task import ForkedTask, can_fork
 from profiler.model.arrays import UInt64Column
+from profiler.model.quick_dataclass import dataclass
 from symbolize.unwind.stored_rules import StoredRules
 
 # More gain little: this process has to put their answers together.

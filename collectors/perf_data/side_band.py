@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +13,7 @@ from collectors.perf_data import spec
 from collectors.perf_data.sample_layout import Trailers
 from profiler.errors import FormatError
 from profiler.model.arrays import Int64Column, UInt64Column, distinct
+from profiler.model.quick_dataclass import dataclass
 
 # Named tuples, not dataclasses: a system-wide recording holds tens of thousands of them, and they cost half to make.
 
