@@ -27,7 +27,7 @@ _KERNEL_START = np.uint64(2**64 - 2**48)
 # Spaces per generation of the address table: as many as fit beside an address in one key, the kernel half left aside.
 _GENERATION_BITS = 15
 # Room for the addresses of most recordings: what is not used of it costs no memory, and growing means to place all again.
-_KEY_BITS = 18
+_KEY_BITS = 19
 # So many words between chains for each in one, such as stack dumps, are not worth being looked through.
 _SPARSE = 4
 _USER_DEFERRED = np.uint64(spec.PERF_CONTEXT_USER_DEFERRED)

@@ -42,7 +42,7 @@ class Places:
     """Numbers places; ``place`` arguments and results are int32 columns."""
 
     def __init__(self) -> None:
-        self._interner = Interner()
+        self._interner = Interner(bits=18)
         self._odd = Interner(bits=8)
 
     def __len__(self) -> int:

@@ -19,7 +19,7 @@ from profiler.model.quick_dataclass import dataclass
 from profiler.model.stack_table import depth_levels, depths_and_roots
 
 # Room for the nodes of most recordings: what is not used of it costs no memory, and growing means to place all keys again.
-_NODE_BITS = 18
+_NODE_BITS = 20
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
