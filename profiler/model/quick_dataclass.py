@@ -69,18 +69,19 @@ class _Defaults:
 
     def completed(self, values: Sequence[Any], named: dict[str, Any]) -> list[Any]:
         """The values of all fields in their order; ``TypeError`` as of any call with wrong arguments."""
-        given = dict(zip(self._names, values, strict=False))
-        if len(values) > len(self._names) or given.keys() & named.keys():
+        given = dict(zip(self._names, values, strict=False)) | named
+        if len(given) < len(values) + len(named):
             raise TypeError(f"{self._name}() got {len(values)} values in order, and {', '.join(named) or 'none'} by name")
-        given |= named
-        found = self._defaults | given
-        for name in self._factories.keys() - given.keys():
-            found[name] = self._factories[name]()
-        missing = [name for name in self._names if name not in found]
-        if missing or len(found) > len(self._names):
-            unknown = sorted(found.keys() - self._names)
-            raise TypeError(f"{self._name}() lacks {missing}" if missing else f"{self._name}() has no fields {unknown}")
-        return [found[name] for name in self._names]
+        if len(given) < len(self._names):
+            made = {name: make() for name, make in self._factories.items() if name not in given}
+            given = self._defaults | made | given
+        try:
+            completed = [given.pop(name) for name in self._names]
+        except KeyError as missing:
+            raise TypeError(f"{self._name}() lacks {missing}") from None
+        if given:
+            raise TypeError(f"{self._name}() has no fields {', '.join(given)}")
+        return completed
 
 
 def _compare_by_fields(cls: type[Any]) -> None:
