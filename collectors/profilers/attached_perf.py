@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import select
 import signal
 import tempfile
@@ -35,6 +36,7 @@ TRIES_FOR_NEWCOMERS = 3
 # Two perfs record for a moment, and share the 516 KiB a CPU that an ordinary user may lock.
 _SMALL_BUFFER = "128K"
 _CHILD_AGE_S = 1.0
+_BUILD_IDS_SINCE = (5, 12)
 # What perf says of threads that end between being listed and being opened.
 _THREAD_ENDED = "WARNING: Ignored open failure for pid"
 
@@ -112,13 +114,16 @@ class AttachedPerf:
             self._guard.release(self.pid)
 
 
-def attach(settings: PerfSettings, target: AttachTarget, output: Path, guard: GroupGuard) -> AttachedPerf:
+def attach(
+    settings: PerfSettings, target: AttachTarget, output: Path, guard: GroupGuard, with_build_ids: bool = False
+) -> AttachedPerf:
     """perf on all threads of all processes of the target, ready to begin.  What they start later is followed.
 
     A thread that starts between perf's look at the list of threads and the opening of its parent's event is in neither: when
     there may be one, perf attaches anew, ``TRIES_FOR_NEWCOMERS`` times at most.  Children that may end at any moment are left
-    out, and told of, only when perf has failed before because some did.  ``CaptureError``: perf may not record here, cannot, or
-    the target has ended.
+    out, and told of, only when perf has failed before because some did.  ``with_build_ids``: the kernel says of every new
+    mapping which build it is (Linux and perf 5.12), in place of perf, which looks at paths when all is over.  ``CaptureError``:
+    perf may not record here, cannot, or the target has ended.
     """
     lines: list[str] = []
     failures = tries = 0
@@ -129,7 +134,7 @@ def attach(settings: PerfSettings, target: AttachTarget, output: Path, guard: Gr
         output.unlink(missing_ok=True)  # perf would keep it under another name
         if not target.is_there():
             raise CaptureError(_ended(target))
-        found = _attempt(settings, pids, output, guard)
+        found = _attempt(settings, pids, output, guard, with_build_ids)
         if isinstance(found, AttachedPerf):
             tries += 1
             if tries >= TRIES_FOR_NEWCOMERS or not _has_newcomers(target, started):
@@ -143,6 +148,12 @@ def attach(settings: PerfSettings, target: AttachTarget, output: Path, guard: Gr
         if lines and not any(map(_is_of_ended_thread, lines)):
             break
     raise CaptureError(_explained(lines, settings, target) if target.is_there() else _ended(target))
+
+
+def kernel_tells_builds(perf_version: str) -> bool:
+    """Whether ``attach`` may be asked for build IDs."""
+    numbers = [re.match(r"(\d+)\.(\d+)", version) for version in (perf_version, os.uname().release)]
+    return all(found is not None and (int(found[1]), int(found[2])) >= _BUILD_IDS_SINCE for found in numbers)
 
 
 def _is_of_ended_thread(line: str) -> bool:
@@ -162,13 +173,16 @@ def _ended(target: AttachTarget) -> str:
     return f"process {target.pid} ({target.name}) ended while slotscope attached to it"
 
 
-def _attempt(settings: PerfSettings, pids: tuple[int, ...], output: Path, guard: GroupGuard) -> AttachedPerf | list[str]:
+def _attempt(
+    settings: PerfSettings, pids: tuple[int, ...], output: Path, guard: GroupGuard, with_build_ids: bool
+) -> AttachedPerf | list[str]:
     """The lines that perf printed when it ended instead: a child may end between being listed and being attached to."""
     is_root = os.geteuid() == 0
+    more = [*(() if is_root else ("-m", _SMALL_BUFFER)), *(("--buildid-mmap",) if with_build_ids else ())]
     messages = tempfile.TemporaryFile()  # noqa: SIM115 -- closed by the recorder
     try:
         channel = open_channel(
-            lambda control: _with_small_buffers(perf_arguments(settings, pids, output, control, is_root, False), is_root),
+            lambda control: [*perf_arguments(settings, pids, output, control, is_root, False), *more],
             messages,
             guard,
         )
@@ -189,10 +203,6 @@ def _attempt(settings: PerfSettings, pids: tuple[int, ...], output: Path, guard:
     channel.process.wait()
     guard.release(channel.process.pid)
     return recorder.messages()
-
-
-def _with_small_buffers(arguments: list[str], is_root: bool) -> list[str]:
-    return arguments if is_root else [*arguments, "-m", _SMALL_BUFFER]
 
 
 def _pids(target: AttachTarget, youngest_s: float) -> tuple[int, ...]:

@@ -120,7 +120,7 @@ class _Session:
                 state = SessionState.INTERRUPTED if self.stop.is_asked and plan.duration_s else SessionState.FINISHED
             finally:
                 self.store.finish_session(session, state)
-        files = f"/proc/{target.pid}/root" if instance.has_own_files and target.is_there() else ""
+        files = f"/proc/{target.pid}/root" if kept.lacks_names and target.is_there() else ""
         summary = AttachSummary(session, variant, ending, tuple(kept.windows), files, self.profiler.name)
         self.observer.ended(summary)
         return summary
