@@ -108,8 +108,8 @@ def build(directory: Path) -> ContainerFiles:
     inside = root / str(app).lstrip("/")
     for each in (app, inside, root / "proc", root / "old"):
         each.mkdir(parents=True)
-    _compile(app, "host")
-    _compile(inside, "inside")
+    _compile(app, app, "host")
+    _compile(inside, app, "inside")
     enter = directory / "enter"
     (directory / "enter.c").write_text(ENTER)
     _run("gcc", "-O1", str(directory / "enter.c"), "-o", str(enter))
@@ -126,13 +126,14 @@ def build(directory: Path) -> ContainerFiles:
     return ContainerFiles(root, app / "server", app / "libwork.so", c_library, program_debug, library_debug, enter)
 
 
-def _compile(directory: Path, whose: str) -> None:
+def _compile(directory: Path, app: Path, whose: str) -> None:
+    """``app``: where the program will see ``directory``."""
     (directory / "work.c").write_text(LIBRARY)
     (directory / "server.c").write_text(PROGRAM)
     options = ("-O1", "-g", "-fno-omit-frame-pointer", "-Wl,--build-id")
     library = directory / "libwork.so"
     _run("gcc", *options, "-shared", "-fPIC", "-Wl,-soname,libwork.so", f"-DLIBRARY_WORK={whose}_library_part", str(directory / "work.c"), "-o", str(library))
-    run_path = f"-Wl,-rpath,{directory if whose == 'host' else '$ORIGIN'}"
+    run_path = f"-Wl,-rpath,{app}"
     _run("gcc", *options, f"-DWORK={whose}_part", str(directory / "server.c"), str(library), run_path, "-o", str(directory / "server"))
     for name in ("work.c", "server.c"):
         (directory / name).unlink()
@@ -181,6 +182,8 @@ class Contained:
     def kill(self) -> None:
         self.runtime.kill()
         self.runtime.wait()
+        if self.runtime.stdout is not None:
+            self.runtime.stdout.close()
 
 
 def start(files: ContainerFiles, *arguments: str, layers: Sequence[Path] = ()) -> Contained:
@@ -207,5 +210,7 @@ def _ready(runtime: subprocess.Popen[str], pid: int) -> Contained:
 def _line(runtime: subprocess.Popen[str]) -> str:
     assert runtime.stdout is not None
     line = runtime.stdout.readline()
-    assert line, f"it ended with {runtime.wait()}"
+    if not line:
+        runtime.stdout.close()
+        raise AssertionError(f"it ended with {runtime.wait()}")
     return line
