@@ -16,10 +16,12 @@ from symbolize.locate import LocatedBinary, Locator
 
 @dataclass(slots=True)
 class KeptNames:
-    """``problem``: why a file is not kept, "" = all are."""
+    """``most_bytes``: of all files together.  ``problem``: why a file is not kept, "" = all are."""
 
     store: Store
+    most_bytes: int
     problem: str = ""
+    _bytes: int = 0
     _settled: set[bytes] = field(default_factory=set)
     _here: Locator = field(default_factory=Locator)
 
@@ -37,6 +39,9 @@ class KeptNames:
             return
         try:
             for build_id, kind, image in _files(dso, found):
+                self._bytes += len(image.data)
+                if self._bytes > self.most_bytes:
+                    raise StoreError(f"{dso.path}: more than {self.most_bytes >> 20} MiB of files would be kept for a session")
                 keep_file(self.store, session, build_id.hex(), kind, image.data)
         except StoreError as error:
             self.problem = self.problem or str(error)

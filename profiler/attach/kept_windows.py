@@ -27,11 +27,13 @@ class CountedOutcome:
 
 @dataclass(slots=True)
 class KeptWindows:
-    """A context manager; what is not read at its end is given up.  ``phase``: looked for in the first window that counts."""
+    """A context manager; what is not read at its end is given up.  ``phase``: looked for in the first window that counts.
+    ``most_kept_bytes``: see ``AttachPlan``."""
 
     store: Store
     observer: AttachObserver
     phase: str
+    most_kept_bytes: int
     windows: list[KeptWindow] = field(default_factory=list)
     _has_whole: bool = False
     _is_phase_checked: bool = False
@@ -39,7 +41,7 @@ class KeptWindows:
     _names: KeptNames = field(init=False)
 
     def __enter__(self) -> KeptWindows:
-        self._names = KeptNames(self.store)
+        self._names = KeptNames(self.store, self.most_kept_bytes)
         self._reader = WindowReader(self.store, self._kept)
         self._reader.__enter__()
         return self

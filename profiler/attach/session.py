@@ -113,7 +113,7 @@ class _Session:
             state = SessionState.INTERRUPTED
             try:
                 with (
-                    KeptWindows(self.store, self.observer, plan.phase) as kept,
+                    KeptWindows(self.store, self.observer, plan.phase, plan.most_kept_bytes) as kept,
                     self.profiler.windows(setting, kept) as windows,
                 ):
                     ending = _Watch(setting, kept, windows, self.profiler).run(instance, instances)

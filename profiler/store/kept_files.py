@@ -49,8 +49,11 @@ def keep_file(store: Store, session: str, build_id: str, kind: KeptKind, data: m
 
 def unneeded_files(directory: Path) -> tuple[Path, ...]:
     """Kept files of the store in ``directory`` that no session needs any more, in order."""
-    found = [path for path in (debug_directory(directory) / ".build-id").glob("*/*") if path.is_file()]
-    return tuple(sorted(path for path in found if path.stat().st_nlink == 1))
+    found = []
+    for path in (debug_directory(directory) / ".build-id").glob("*/*"):
+        with contextlib.suppress(FileNotFoundError):
+            found += [path] if path.stat().st_nlink == 1 else []
+    return tuple(sorted(found))
 
 
 def _write(store: Store, target: Path, data: memoryview) -> None:

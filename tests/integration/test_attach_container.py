@@ -135,7 +135,13 @@ def moved(files: ContainerFiles, tmp_path: Path) -> ContainerFiles:
         return aside / path.relative_to(files.root)
 
     return ContainerFiles(
-        aside, files.program, files.library, files.c_library, there(files.program_debug), there(files.library_debug), files.enter
+        aside,
+        files.program,
+        files.library,
+        files.c_library,
+        there(files.program_debug),
+        there(files.library_debug),
+        files.enter,
     )
 
 
@@ -197,7 +203,9 @@ def test_files_that_cannot_be_read(files: ContainerFiles, contained: list[Contai
     """The library is closed to others when the program has started: its functions have no names, and not the host's either."""
     contained.append(container_root.start(files))
     files.inside(files.library).chmod(0)
-    _, told = slotscope(tmp_path, "attach", "--pid", str(contained[0].pid), *ONE_WINDOW, prefix=with_only("perfmon", "sys_ptrace"))
+    _, told = slotscope(
+        tmp_path, "attach", "--pid", str(contained[0].pid), *ONE_WINDOW, prefix=with_only("perfmon", "sys_ptrace")
+    )
     (line,) = (line for line in told.splitlines() if "cannot be read" in line)
     assert f"1 file of process {contained[0].pid} (server) cannot be read in its root directory" in line
     assert str(files.library) in line

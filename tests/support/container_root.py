@@ -132,9 +132,28 @@ def _compile(directory: Path, app: Path, whose: str) -> None:
     (directory / "server.c").write_text(PROGRAM)
     options = ("-O1", "-g", "-fno-omit-frame-pointer", "-Wl,--build-id")
     library = directory / "libwork.so"
-    _run("gcc", *options, "-shared", "-fPIC", "-Wl,-soname,libwork.so", f"-DLIBRARY_WORK={whose}_library_part", str(directory / "work.c"), "-o", str(library))
+    _run(
+        "gcc",
+        *options,
+        "-shared",
+        "-fPIC",
+        "-Wl,-soname,libwork.so",
+        f"-DLIBRARY_WORK={whose}_library_part",
+        str(directory / "work.c"),
+        "-o",
+        str(library),
+    )
     run_path = f"-Wl,-rpath,{app}"
-    _run("gcc", *options, f"-DWORK={whose}_part", str(directory / "server.c"), str(library), run_path, "-o", str(directory / "server"))
+    _run(
+        "gcc",
+        *options,
+        f"-DWORK={whose}_part",
+        str(directory / "server.c"),
+        str(library),
+        run_path,
+        "-o",
+        str(directory / "server"),
+    )
     for name in ("work.c", "server.c"):
         (directory / name).unlink()
 

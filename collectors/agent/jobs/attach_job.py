@@ -41,6 +41,7 @@ def attach_job(task: JobTask, target: ConfiguredTarget, store: Store, stop: Stop
         pages=ordered_metrics(order),
         begin_at_ns=task.begin_at_ns,
         instance=order.instance,
+        most_kept_bytes=task.most_kept_bytes,
         command=session_command(order.id),
     )
     attach_session(plan, store, stop, _Observer(events, order, stop))
