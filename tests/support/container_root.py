@@ -38,8 +38,8 @@ static volatile unsigned long kept;
 __attribute__((noinline)) static void LIBRARY_WORK(void) { for (unsigned long i = 0; i < 400000; i++) kept += i ^ kept; }
 unsigned long library_work(unsigned long seed) { kept = seed; LIBRARY_WORK(); return kept; }
 """
-# ENTER ROOT [LOWER UPPER WORK] -- PROGRAM...: runs a program with ROOT as its root directory, in PID and mount namespaces of its
-# own; with LOWER and the others ROOT is an overlay of them.  Prints the program's process ID.
+# ENTER ROOT [LOWER UPPER WORK] -- PROGRAM...: runs a program with ROOT as its root directory, in PID and mount namespaces of
+# its own; with LOWER and the others ROOT is an overlay of them.  Prints the program's process ID.
 ENTER = r"""
 #define _GNU_SOURCE
 #include <sched.h>
