@@ -13,11 +13,10 @@ from profiler.attach import defaults
 from profiler.errors import UsageError
 from profiler.experiment.plan.call_graph_request import CallGraphRequest
 from profiler.experiment.plan.recording_plan import DEFAULT_EVENT
+from profiler.model.event import HIGHEST_PYTHON_FREQUENCY_HZ
 from profiler.store.records import check_variant_name
 
 SHORTEST_WINDOW_S = 1.0
-# For every sample the process is stopped, for up to a millisecond.
-HIGHEST_PYTHON_FREQUENCY_HZ = 1000
 _WHOLE = 1e-6
 
 
