@@ -26,6 +26,7 @@ from collectors.profilers.perf_control import PerfChannel, open_channel
 from collectors.profilers.perf_record import FINISH_ASKED_S, PerfEnd, PerfRecorder, explain_failure, perf_arguments
 from collectors.targets.attach_target import AttachTarget
 from profiler.errors import CaptureError
+from profiler.model.fitness import ATTACH_BUFFER_KB, LOCKED_BY_SESSION_KB
 from profiler.model.run import PerfSettings
 
 # Until perf has opened its events and read what is mapped: some seconds for thousands of threads.
@@ -34,7 +35,8 @@ ATTEMPTS = 5
 FAILURES_WITH_CHILDREN = 2
 TRIES_FOR_NEWCOMERS = 3
 # Two perfs record for a moment, and share the 516 KiB a CPU that an ordinary user may lock.
-_SMALL_BUFFER = "128K"
+_SMALL_BUFFER = f"{ATTACH_BUFFER_KB}K"
+_ENOUGH_SESSIONS = 10
 _CHILD_AGE_S = 1.0
 _BUILD_IDS_SINCE = (5, 12)
 # What perf says of threads that end between being listed and being opened.
@@ -220,5 +222,10 @@ def _explained(lines: Sequence[str], settings: PerfSettings, target: AttachTarge
             "raise the limit with `ulimit -Hn`, or run as root"
         )
     if "Permission error mapping pages" in text or "mlock" in text:
-        return "perf may not lock enough memory: `sudo sysctl kernel.perf_event_mlock_kb=2048`, or run as root"
+        session, most = LOCKED_BY_SESSION_KB, _ENOUGH_SESSIONS
+        return (
+            "perf may not lock enough memory: all sessions of a user share kernel.perf_event_mlock_kb, each takes "
+            f"{session} of it, `sudo sysctl kernel.perf_event_mlock_kb={most * session}` is enough for {most}; "
+            "or raise `ulimit -l`, or run as root"
+        )
     return explain_failure(lines, settings)

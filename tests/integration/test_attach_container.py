@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -128,21 +129,12 @@ def check_names(files: ContainerFiles, tmp_path: Path, oracle: ContainerFiles) -
 
 def moved(files: ContainerFiles, tmp_path: Path) -> ContainerFiles:
     """The container's root directory under a name that nobody knows."""
-    aside = tmp_path / "aside"
-    files.root.rename(aside)
+    return at(files, files.root.rename(tmp_path / "aside"))
 
-    def there(path: Path) -> Path:
-        return aside / path.relative_to(files.root)
 
-    return ContainerFiles(
-        aside,
-        files.program,
-        files.library,
-        files.c_library,
-        there(files.program_debug),
-        there(files.library_debug),
-        files.enter,
-    )
+def at(files: ContainerFiles, root: Path) -> ContainerFiles:
+    debug = [root / path.relative_to(files.root) for path in (files.program_debug, files.library_debug)]
+    return replace(files, root=root, program_debug=debug[0], library_debug=debug[1])
 
 
 def test_a_container_while_it_runs_and_when_it_is_gone(
@@ -172,14 +164,14 @@ def test_a_program_on_an_overlay_that_ends_by_itself(files: ContainerFiles, cont
     upper, work = tmp_path / "upper", tmp_path / "work"
     for each in (files.root, upper, work):
         each.mkdir()
-    debug = lower / files.program_debug.relative_to(files.root), lower / files.library_debug.relative_to(files.root)
-    below = ContainerFiles(lower, files.program, files.library, files.c_library, *debug, files.enter)
+    below = at(files, lower)
     contained.append(container_root.start(files, "2.5", layers=(lower, upper, work)))
     printed, _ = slotscope(tmp_path, "attach", "--pid", str(contained[0].pid), "--window", "30", *ONE_WINDOW[2:])
     assert "ended" in printed
     check_names(files, tmp_path, below)
 
 
+@pytest.mark.full
 def test_a_chroot_for_whoever_may_not_enter_it(files: ContainerFiles, contained: list[Contained], tmp_path: Path) -> None:
     """With the capabilities of the agent's unit, which do not let perf enter a mount namespace."""
     contained.append(container_root.start_chroot(files))
@@ -199,6 +191,7 @@ def with_only(*kept: str) -> list[str]:
     return ["capsh", f"--drop={dropped}", "--", "-c", 'exec "$0" "$@"']
 
 
+@pytest.mark.full
 def test_files_that_cannot_be_read(files: ContainerFiles, contained: list[Contained], tmp_path: Path) -> None:
     """The library is closed to others when the program has started: its functions have no names, and not the host's either."""
     contained.append(container_root.start(files))

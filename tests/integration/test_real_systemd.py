@@ -29,10 +29,20 @@ ExecStart=/opt/demo/epoch-fast 100000000
 DynamicUser=yes
 PrivateTmp=yes
 """
+TASKS = """\
+[Service]
+Environment=LD_LIBRARY_PATH=/opt/python/lib
+ExecStart=/opt/python/bin/python3 /opt/checkout/tests/workloads/python_ratio.py tasks
+DynamicUser=yes
+"""
 TARGETS = """
 [[target]]
 name = "unit"
 unit = "node.service"
+[[target]]
+name = "tasks"
+comm = "tasks"
+profiler = "py-spy"
 """
 KPTR_RESTRICT = Path("/proc/sys/kernel/kptr_restrict")
 # Of linux/capability.h.
@@ -73,7 +83,8 @@ def _prepare(machine: SystemdMachine) -> None:
     agent_file = block("cat > /etc/slotscope/agent.toml")
     machine.run(agent_file.rpartition("slotscope agent ")[0])
     machine.run(f"cat >> /etc/slotscope/agent.toml <<'END'\n{TARGETS}END")
-    machine.run(f"cat > /etc/systemd/system/node.service <<'END'\n{NODE}END\nsystemctl start dbus node")
+    for name, text in (("node", NODE), ("tasks", TASKS)):
+        machine.run(f"cat > /etc/systemd/system/{name}.service <<'END'\n{text}END\nsystemctl start dbus {name}")
 
 
 def asked(machine: SystemdMachine, path: str, *options: str) -> dict[str, Any]:
@@ -88,7 +99,7 @@ def asked(machine: SystemdMachine, path: str, *options: str) -> dict[str, Any]:
 
 def outcome(machine: SystemdMachine, **values: object) -> dict[str, Any]:
     """A job that is ordered, when it is over."""
-    (machine.root / "root/order.json").write_text(json.dumps({"agent": "host1", "order": {**COMMON, **values}}))
+    (machine.root / "root/order.json").write_text(json.dumps({"agent": "host1", "order": COMMON | values}))
     job = asked(machine, "jobs", "-H 'Content-Type: application/json'", "--data @/root/order.json")["order"]["id"]
     deadline = time.monotonic() + 120
     while True:
@@ -144,6 +155,17 @@ def test_a_process_is_profiled_under_all_restrictions(machine: SystemdMachine, t
     )
     by_root = {row["name"]: row["self"] / report["total"] for row in report["rows"]}
     assert by_unit["shuffle_list"] == pytest.approx(by_root["shuffle_list"], abs=0.1)
+
+
+def test_a_python_process_is_read_under_all_restrictions(machine: SystemdMachine) -> None:
+    if not (machine.root / "usr/local/bin/py-spy").exists():
+        pytest.skip("py-spy is not installed")
+    found = outcome(machine, kind="attach", name="tasks", variant="tasks", windows=1, window_s=3, frequency_hz=200)
+    assert found["report"]["state"] == "done", found
+    machine.wait_until(f"{AS_SERVER} report tasks", 60)
+    report = json.loads(machine.run(f"{AS_SERVER} report tasks --by function --format json 2> /dev/null"))
+    total = {row["name"].split()[0]: row["total"] for row in report["rows"]}
+    assert total["three"] / (total["three"] + total["one"]) == pytest.approx(0.75, abs=0.1)
 
 
 def test_a_workload_runs_under_all_restrictions(machine: SystemdMachine) -> None:

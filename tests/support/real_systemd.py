@@ -48,6 +48,7 @@ exec /opt/python/bin/{interpreter} -m profiler.cli.main "$@"
 END
 chmod 755 opt/slotscope/slotscope
 ln -sf /opt/slotscope/slotscope usr/local/bin/slotscope
+[ ! -x {scripts}/py-spy ] || cp {scripts}/py-spy usr/local/bin/
 rm -rf etc/systemd/system/*.wants
 echo 0123456789abcdef0123456789abcdef > etc/machine-id
 hostname host1
@@ -125,6 +126,7 @@ def systemd_machine(directory: Path) -> Iterator[SystemdMachine]:
         work=work,
         python=sys.base_prefix,
         packages=sysconfig.get_paths()["purelib"],
+        scripts=sysconfig.get_path("scripts"),
         checkout=ROOT,
         interpreter=Path(os.path.realpath(sys.executable)).name,
         systemd=SYSTEMD,

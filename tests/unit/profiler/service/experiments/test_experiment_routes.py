@@ -106,7 +106,7 @@ def test_python_processes_take_part_without_a_profile_only(ask: Ask, aggregator:
     said = hello([OfferedTarget("node", profiler=TargetProfiler.PYSPY)])
     aggregator.agents.greet("f3", said, aggregator.clock_ns())
     refused = ask("POST", "", json={**PLAN, "plan": agent_plan(SIX, profile="separate")})
-    assert refused.status_code == 422
+    assert refused.status_code == 409
     assert "agent f3: target 'node' is recorded by py-spy, which begins when it has found" in refused.json()["detail"]
     assert aggregator.store.sessions() == ()
     assert ask("POST", "", json={**PLAN, "plan": agent_plan(SIX, profile="none")}).status_code == 201
