@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from collectors.processes.process_status import status_of
 from collectors.targets.attach_target import AttachTarget
 from collectors.targets.mapped_files import MappedFile, RootIdentity, mapped_files, root_directory, root_identity
 from profiler.model.dso import UNREAD_BUILD, Dso, DsoKind
@@ -75,8 +76,15 @@ class OwnFiles:
 
 
 def _roots(target: AttachTarget) -> dict[int, RootIdentity | None]:
-    """By ID of the process."""
-    return {status.pid: root_identity(status.pid) for status in target.members() if not status.has_ended}
+    """By ID of the process, of those that run; None where it may not be looked at."""
+    members = [status.pid for status in target.members() if not status.is_kernel_thread]
+    roots = {pid: root_identity(pid) for pid in members}
+    return {pid: root for pid, root in roots.items() if root is not None or _runs(pid)}
+
+
+def _runs(pid: int) -> bool:
+    status = status_of(pid)
+    return status is not None and not status.has_ended
 
 
 def _mapped(pid: int) -> tuple[MappedFile, ...]:

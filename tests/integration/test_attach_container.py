@@ -153,7 +153,7 @@ def test_a_container_while_it_runs_and_when_it_is_gone(
     check_names(files, tmp_path, moved(files, tmp_path))
     report = json.loads(slotscope(tmp_path, "report", "last", "--by", "symbol", "--format", "json")[0])
     names = {row["name"]: row["samples"] for row in report["rows"]}
-    assert names["inside_part"] + names["inside_library_part"] > 100
+    assert names["inside_part"] + names["inside_library_part"] > 0.3 * sum(names.values())
     assert not any("host" in name for name in names)
 
 
