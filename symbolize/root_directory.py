@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
+
+from profiler.model.quick_dataclass import dataclass
 
 _MOST_LINKS = 40
 _NOWHERE = Path(os.devnull, "too-many-links")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -27,6 +26,7 @@ from profiler.model.arrays import Int32Column, UInt8Column
 from profiler.model.capture import Capture
 from profiler.model.dso import Dso
 from profiler.model.mapped_builds import MappedBuilds
+from profiler.model.quick_dataclass import dataclass
 from profiler.model.run import CaptureInfo, RunMode
 from profiler.model.sample_table import SampleTable, StackState
 from profiler.model.stack_table import StackTable

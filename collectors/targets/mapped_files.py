@@ -7,9 +7,9 @@ it takes the build ID of whatever has that path here.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 
+from profiler.model.quick_dataclass import dataclass
 from symbolize.root_directory import RootDirectory
 
 _DELETED = " (deleted)"

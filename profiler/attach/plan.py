@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import sys
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from collectors.prometheus import PageMetric
 from collectors.targets.target_finder import TargetFinder
@@ -14,6 +14,7 @@ from profiler.errors import UsageError
 from profiler.experiment.plan.call_graph_request import CallGraphRequest
 from profiler.experiment.plan.recording_plan import DEFAULT_EVENT
 from profiler.model.event import HIGHEST_PYTHON_FREQUENCY_HZ
+from profiler.model.quick_dataclass import dataclass
 from profiler.store.records import check_variant_name
 
 SHORTEST_WINDOW_S = 1.0

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from profiler.model.quick_dataclass import dataclass
 
 # Of an ordinary user's attached perf, for each CPU, in KiB; the kernel locks a page beside it.
 ATTACH_BUFFER_KB = 128

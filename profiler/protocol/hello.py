@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from profiler.model.fitness import FitnessCheck
+from profiler.model.quick_dataclass import dataclass
 from profiler.model.run import HostFacts
 from profiler.protocol.clock import ClockOffset
 

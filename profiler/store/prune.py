@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from profiler.model.quick_dataclass import dataclass
 from profiler.store.kept_files import unneeded_files
 from profiler.store.records import SessionState, StoredSession
 from profiler.store.scratch import STRAY_AGE_S, store_errors
