@@ -115,8 +115,8 @@ def check_names(files: ContainerFiles, tmp_path: Path, oracle: ContainerFiles) -
     known = addr2line_names(oracle.inside(files.program), oracle.program_debug, list(program))
     assert {offset: "??" if name == "random@plt" else name for offset, name in program.items()} == known
     assert library == addr2line_names(oracle.inside(files.library), oracle.library_debug, list(library))
-    assert {"inside_part"} <= set(program.values())
-    assert set(library.values()) == {"inside_library_part"}
+    assert "inside_part" in program.values()
+    assert "inside_library_part" in library.values()
     c_library = names_of_samples(capture, tmp_path, "/libc.so.6")
     assert "random" in c_library.values()
     exported = nm_names(oracle.inside(files.c_library), list(c_library))
