@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -169,6 +170,30 @@ def test_a_program_on_an_overlay_that_ends_by_itself(files: ContainerFiles, cont
     printed, _ = slotscope(tmp_path, "attach", "--pid", str(contained[0].pid), "--window", "30", *ONE_WINDOW[2:])
     assert "ended" in printed
     check_names(files, tmp_path, below)
+
+
+@pytest.mark.full
+def test_one_path_on_the_host_and_in_a_container_of_its_child(files: ContainerFiles, tmp_path: Path) -> None:
+    """Both programs run below one shell: each keeps its own build, and only the shell's root directory gives names."""
+    both = f"{files.enter} {files.root} -- {files.program} & {files.program} & wait"
+    shell = subprocess.Popen(["sh", "-c", both], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, start_new_session=True)
+    try:
+        assert shell.stdout is not None
+        lines = [shell.stdout.readline() for _ in range(3)]
+        assert lines.count(b"ready\n") == 2
+        slotscope(tmp_path, "attach", "--pid", str(shell.pid), *ONE_WINDOW)
+    finally:
+        os.killpg(shell.pid, signal.SIGKILL)
+        shell.wait()
+        shell.stdout.close()
+    capture = the_capture(tmp_path)
+    recorded = {dso.build_id.hex() for dso in capture.dsos if dso.path == str(files.program)}
+    assert recorded == {container_root.build_id_of(path) for path in (files.program, files.inside(files.program))}
+    report = json.loads(slotscope(tmp_path, "report", "last", "--by", "symbol", "--format", "json")[0])
+    names = {row["name"]: row["samples"] for row in report["rows"]}
+    assert names["host_part"] > 0
+    assert "inside_part" not in names
+    assert any(name.startswith("server+0x") for name in names)
 
 
 @pytest.mark.full
