@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import struct
 import tempfile
@@ -25,6 +26,7 @@ TRIAL_RATE_HZ = 99
 HARDWARE_EVENT = "instructions"
 # Numbers of linux/capability.h; perf_event_open(2) asks for either.
 _CAPABILITIES = {"CAP_PERFMON": 38, "CAP_SYS_ADMIN": 21}
+_CAP_IPC_LOCK = 14
 _CAPABILITY_WORDS = struct.Struct("<5I")
 
 
@@ -48,6 +50,7 @@ def host_fitness(store: Path, has_kernel_names: bool, servers: tuple[str, ...]) 
         kptr_restrict=_text(KERNEL_SETTINGS / "kptr_restrict"),
         has_kernel_names=has_kernel_names,
         mlock_kb=_number(KERNEL_SETTINGS / "perf_event_mlock_kb"),
+        memlock_bytes=_memlock_bytes(),
         max_rate_hz=_number(KERNEL_SETTINGS / "perf_event_max_sample_rate"),
         cpus=facts.cpu_count,
         usable_cpus=len(os.sched_getaffinity(0)),
@@ -118,6 +121,13 @@ def _text(path: Path) -> str:
         return ""
 
 
+def _memlock_bytes() -> int | None:
+    """None = not limited; also with CAP_IPC_LOCK, and where kernel.perf_event_paranoid is -1."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_MEMLOCK)
+    may_lock = _effective(_text(Path("/proc/self/status"))) >> _CAP_IPC_LOCK & 1
+    return None if soft == resource.RLIM_INFINITY or may_lock or paranoid_level() == "-1" else soft
+
+
 def _number(path: Path) -> int | None:
     text = _text(path)
     return int(text) if text.isdecimal() else None
@@ -125,9 +135,13 @@ def _number(path: Path) -> int | None:
 
 def _capabilities(status: str) -> tuple[str, ...]:
     """Of the text of /proc/PID/status (proc(5)): those in effect that perf asks for."""
-    masks = [line.split()[1] for line in status.splitlines() if line.startswith("CapEff:")]
-    mask = int(masks[0], 16) if masks else 0
+    mask = _effective(status)
     return tuple(name for name, bit in _CAPABILITIES.items() if mask >> bit & 1)
+
+
+def _effective(status: str) -> int:
+    masks = [line.split()[1] for line in status.splitlines() if line.startswith("CapEff:")]
+    return int(masks[0], 16) if masks else 0
 
 
 def perf_capabilities(path: str) -> tuple[str, ...]:

@@ -23,9 +23,11 @@ from collectors.perf_data.reader import Recording, open_plain
 from profiler.errors import FormatError, UsageError
 from profiler.model.arrays import UInt64Column
 from profiler.model.capture import Capture, empty_capture
-from profiler.model.dso import DsoKind
+from profiler.model.dso import UNREAD_BUILD, Dso, DsoKind
+from profiler.model.mapped_builds import MappedBuilds
 from profiler.model.run import CaptureInfo, RunIdentity, RunMode
 from profiler.model.standard_input import STANDARD_INPUT
+from symbolize.elf.identity import identity_of
 
 if TYPE_CHECKING:
     from collectors.importers.benchmark_file import MeasuredArm
@@ -48,18 +50,25 @@ class Locator(ImageSource, Protocol):
         """Symbols of the running kernel if it is this one."""
 
 
-def read_recording(path: Path, info: CaptureInfo | None, locator: Locator, progress: Progress = silent) -> Capture:
+def read_recording(
+    path: Path,
+    info: CaptureInfo | None,
+    locator: Locator,
+    progress: Progress = silent,
+    mapped: MappedBuilds | None = None,
+) -> Capture:
     """The capture of a perf.data file, of a directory that is one recording, or of what comes on standard input ("-"); also
     of `perf script` text and of folded stacks.
 
     Without ``info`` the run is named after the file (session "file", mode IMPORTED).  Names of kernel frames come from the
-    running kernel when it is the one that was recorded.  ``FormatError`` for files that cannot be read or are no recordings.
+    running kernel when it is the one that was recorded.  ``mapped``: what the recorded processes had mapped, where paths do not
+    tell which builds these are.  ``FormatError`` for files that cannot be read or are no recordings.
     """
     if path.is_dir():
         from collectors.perf_data.directory import open_directory
 
         recording = Recording(open_directory(path, progress))
-        return _capture(recording, path, info, locator)
+        return _capture(recording, path, info, locator, mapped)
     with _opened(path) as stream:
         plain = unwrapped(stream, _shown_name(path), progress)
         if file_kind(plain.source) in _PERHAPS_TEXT:
@@ -69,7 +78,7 @@ def read_recording(path: Path, info: CaptureInfo | None, locator: Locator, progr
             read = text_reader(plain.source)
             if read is not None:
                 return read_text(plain, info or imported_info(path), read)
-        return _capture(open_plain(plain, progress), path, info, locator)
+        return _capture(open_plain(plain, progress), path, info, locator, mapped)
 
 
 def read_runs(path: Path, locator: Locator, progress: Progress = silent, part: str = "") -> tuple[Capture, ...]:
@@ -124,12 +133,16 @@ def _chosen(arms: Sequence[MeasuredArm], part: str, source: str) -> MeasuredArm:
     raise UsageError(f"{source} {what}{f' {part!r}' if part else ''}: name one, {options}{more}")
 
 
-def _capture(recording: Recording, path: Path, info: CaptureInfo | None, locator: Locator) -> Capture:
+def _capture(
+    recording: Recording, path: Path, info: CaptureInfo | None, locator: Locator, mapped: MappedBuilds | None
+) -> Capture:
     index = recording.index()
     kernel = _LazyKernelNames(locator, kernel_identity(recording.features, index.side_band))
-    environment = IngestEnvironment(images=locator, kernel=kernel, unwind_rules=locator.unwind_rules)
+    environment = IngestEnvironment(images=locator, kernel=kernel, unwind_rules=locator.unwind_rules, mapped=mapped)
     capture = ingest_indexed(recording, index, info or imported_info(path), environment)
     capture = with_names_of_host(capture, JitMapFiles(), dump_paths(index.side_band))
+    if mapped is not None:
+        return with_own_build_ids(capture, locator, mapped)
     return capture if info is None else with_build_ids(capture, locator)
 
 
@@ -167,6 +180,19 @@ def with_build_ids(capture: Capture, locator: Locator) -> Capture:
             image = locator.image(dso)
             dsos[row] = replace(dso, build_id=bytes(image.build_id)) if image is not None else dso
     return replace(capture, dsos=tuple(dsos))
+
+
+def with_own_build_ids(capture: Capture, locator: Locator, mapped: MappedBuilds) -> Capture:
+    """``capture`` of processes that may see other files than this host under the same paths: whatever has no build ID gets one,
+    so that it is never taken for a file of this host; where it cannot be told, ``UNREAD_BUILD``."""
+    return replace(capture, dsos=tuple(_identified(dso, locator, mapped) for dso in capture.dsos))
+
+
+def _identified(dso: Dso, locator: Locator, mapped: MappedBuilds) -> Dso:
+    if dso.build_id or dso.kind not in (DsoKind.FILE, DsoKind.VDSO):
+        return dso
+    image = locator.image(dso) if mapped.has_one_root or dso.kind == DsoKind.VDSO else None
+    return replace(dso, build_id=UNREAD_BUILD if image is None else identity_of(image))
 
 
 def _is_unchanged(path: Path, since_ns: float) -> bool:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from profiler.errors import FormatError
 from symbolize.debuginfod import Debuginfod
+from symbolize.elf.identity import is_build
 from symbolize.elf.image import ElfImage
 from symbolize.image_file import is_same_file, open_image
 from symbolize.search_paths import SearchPaths
@@ -27,7 +28,7 @@ class DebugFiles:
     def by_build_id(self, build_id: bytes) -> ElfImage | None:
         for path in self._search.debug_files(build_id):
             image, _ = open_image(path)
-            if image is not None and image.build_id == build_id:
+            if image is not None and is_build(image, build_id):
                 return image
         return None
 
@@ -50,12 +51,11 @@ class DebugFiles:
 
     def _by_path(self, image: ElfImage) -> ElfImage | None:
         """The file under the binary's own path in the debug trees; only a build ID tells whether it is the right one."""
-        below = str(Path(image.name).resolve()).lstrip("/")
-        for tree in self._search.trees if image.build_id else ():
-            for path in (tree / f"{below}.debug", tree / below):
-                found, _ = open_image(path)
-                if found is not None and found.build_id == image.build_id and not is_same_file(path, Path(image.name)):
-                    return found
+        below = str(self._search.place(image.name)).lstrip("/")
+        for path in (*self._search.in_trees(f"{below}.debug"), *self._search.in_trees(below)) if image.build_id else ():
+            found, _ = open_image(path)
+            if found is not None and found.build_id == image.build_id and not is_same_file(path, Path(image.name)):
+                return found
         return None
 
     def _by_debug_link(self, image: ElfImage) -> tuple[ElfImage | None, str]:
@@ -81,10 +81,9 @@ class DebugFiles:
         return None, refused
 
     def _debug_link_paths(self, image: ElfImage, name: str) -> Iterator[Path]:
-        directory = Path(image.name).resolve().parent
-        below = str(directory).lstrip("/")
-        yield from (directory / name, directory / ".debug" / name)
-        yield from (tree / below / name for tree in self._search.trees)
+        below = str(self._search.place(image.name).parent).lstrip("/")
+        yield from (self._search.beside(image.name, name), self._search.beside(image.name, f".debug/{name}"))
+        yield from self._search.in_trees(f"{below}/{name}")
         yield from (extra / name for extra in self._search.extra_directories)
 
 
@@ -124,7 +123,7 @@ class LinkedFiles:
         return next((image for image in self._images if image.has_debug_info()), self._images[0])
 
     def _directories(self) -> list[Path]:
-        found = [Path(image.name).resolve().parent for image in self._images]
+        found = [self._search.beside(image.name, ".") for image in self._images]
         return list(dict.fromkeys([*found, *self._search.extra_directories]))
 
     def _split_paths(self, name: str, compilation_directory: str) -> Iterator[Path]:
@@ -168,13 +167,13 @@ class LinkedFiles:
         if Path(name).is_absolute():
             yield self._search.on_system(name)
         else:
-            yield Path(image.name).resolve().parent / name
+            yield self._search.beside(image.name, name)
         base = Path(name).name
         for directory in self._directories():
             yield from (directory / base, directory / ".dwz" / base)
         yield from self._search.debug_files(build_id)
-        for tree in self._search.trees:
-            yield from (tree / ".dwz" / base, tree / ".dwz" / "x86_64-linux-gnu" / base)
+        yield from self._search.in_trees(f".dwz/{base}")
+        yield from self._search.in_trees(f".dwz/x86_64-linux-gnu/{base}")
 
 
 def _debug_link(image: ElfImage) -> tuple[str, int] | None:

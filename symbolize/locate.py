@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from profiler.errors import FormatError
-from profiler.model.dso import Dso, DsoKind
+from profiler.model.dso import UNREAD_BUILD, Dso, DsoKind
 from profiler.model.quick_dataclass import dataclass
 from profiler.model.symbols import NO_CAVEATS, FileCaveats
 from symbolize.debug_files import DebugFiles, LinkedFiles, has_symbols
 from symbolize.debuginfod import Debuginfod
+from symbolize.elf.identity import is_build
 from symbolize.elf.image import ElfImage, gnu_build_id, parse_image
 from symbolize.image_file import open_image
 from symbolize.kallsyms import KernelSymbols
@@ -112,12 +113,14 @@ class Locator:
 
     def _find_binary(self, dso: Dso) -> tuple[ElfImage | None, str]:
         """(the recorded binary, "") or (None, why not)."""
+        if dso.build_id == UNREAD_BUILD:
+            return None, f"{dso.path}: in another root directory than slotscope's, and could not be read there"
         reasons: list[str] = []
         for path in self._search.binaries(dso.path, dso.build_id):
             image, reason = open_image(path)
             if image is None:
                 reasons += [reason] if reason else []
-            elif dso.build_id in (b"", image.build_id):
+            elif not dso.build_id or is_build(image, dso.build_id):
                 return image, ""
             else:
                 found = image.build_id.hex() or "none"

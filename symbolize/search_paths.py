@@ -7,25 +7,29 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from profiler.model.quick_dataclass import dataclass
+from symbolize.root_directory import RootDirectory
+
+_DEBUG_DIRECTORY = "/usr/lib/debug"
 
 
 @dataclass(frozen=True, slots=True)
 class SearchPaths:
     """``debug_directories``: trees laid out like /usr/lib/debug.  ``extra_directories``: searched first; by ``.build-id``, by
-    the recorded path below them, and by base name.  ``sysroot``: put before recorded paths; the path itself is not tried then.
-    ``debuginfod_urls``: servers that are asked last; none are asked unless they are named here.
+    the recorded path below them, and by base name.  ``sysroot``: of the recorded programs; a recorded path is looked for in
+    it alone.  ``debuginfod_urls``: servers that are asked last; none are asked unless they are named here.
     """
 
-    debug_directories: tuple[Path, ...] = (Path("/usr/lib/debug"),)
+    debug_directories: tuple[Path, ...] = (Path(_DEBUG_DIRECTORY),)
     extra_directories: tuple[Path, ...] = ()
-    sysroot: Path | None = None
+    sysroot: RootDirectory | None = None
     debuginfod_urls: tuple[str, ...] = ()
 
-    @property
-    def trees(self) -> tuple[Path, ...]:
-        """Directories with a ``.build-id`` below, in order."""
-        below = [self.sysroot / "usr/lib/debug"] if self.sysroot is not None else []
-        return (*self.extra_directories, *below, *self.debug_directories)
+    def in_trees(self, relative: str) -> Iterator[Path]:
+        """A path below the directories that have a ``.build-id``, in order."""
+        yield from (directory / relative for directory in self.extra_directories)
+        if self.sysroot is not None:
+            yield self.sysroot.file(f"{_DEBUG_DIRECTORY}/{relative}")
+        yield from (directory / relative for directory in self.debug_directories)
 
     def binaries(self, path: str, build_id: bytes) -> Iterator[Path]:
         """Where the binary that was recorded at ``path`` may lie."""
@@ -38,7 +42,19 @@ class SearchPaths:
 
     def on_system(self, path: str) -> Path:
         """An absolute path as it is here."""
-        return self.sysroot / path.lstrip("/") if self.sysroot is not None else Path(path)
+        return self.sysroot.file(path) if self.sysroot is not None else Path(path)
+
+    def place(self, file: str) -> Path:
+        """A file that was found, by its path as the recorded programs have it; symbolic links followed."""
+        if self.sysroot is not None and self.sysroot.holds(file):
+            return Path(self.sysroot.place(file))
+        return Path(file).resolve()
+
+    def beside(self, file: str, name: str) -> Path:
+        """``name`` counted from the directory of a file that was found."""
+        if self.sysroot is not None and self.sysroot.holds(file):
+            return self.sysroot.file(f"{Path(self.sysroot.place(file)).parent}/{name}")
+        return Path(file).resolve().parent / name
 
     def by_build_id(self, build_id: bytes) -> Iterator[Path]:
         """Where the binary of a build ID may lie; last in perf's own cache, in its older layout too."""
@@ -58,8 +74,7 @@ class SearchPaths:
         if len(build_id) < 2:
             return
         name = build_id.hex()
-        for directory in self.trees:
-            yield directory / ".build-id" / name[:2] / (name[2:] + suffix)
+        yield from self.in_trees(f".build-id/{name[:2]}/{name[2:]}{suffix}")
 
     @staticmethod
     def _in_perf_cache(build_id: bytes, kind: str) -> Iterator[Path]:

@@ -69,9 +69,8 @@ def _paths(search: SearchPaths, build_id: bytes, release: str) -> Iterator[Path]
         return
     for directory in search.extra_directories:
         yield directory / f"vmlinux-{release}"
-    for tree in search.trees:
-        yield tree / "boot" / f"vmlinux-{release}"
-        yield tree / "lib/modules" / release / "vmlinux"
+    yield from search.in_trees(f"boot/vmlinux-{release}")
+    yield from search.in_trees(f"lib/modules/{release}/vmlinux")
     yield search.on_system(f"/boot/vmlinux-{release}")
     yield search.on_system(f"/lib/modules/{release}/build/vmlinux")
 

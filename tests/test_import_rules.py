@@ -88,6 +88,7 @@ LAYERS = {
     "symbolize.locate": 2,
     "symbolize.image_file": 2,
     "symbolize.search_paths": 2,
+    "symbolize.root_directory": 1,
     "symbolize.debug_files": 2,
     "symbolize.debuginfod": 2,
     "symbolize.vmlinux": 2,

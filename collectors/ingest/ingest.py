@@ -11,6 +11,7 @@ from collectors.ingest.chunk_ingest import ChunkIngest, ProgramStart
 from collectors.ingest.frame_builder import KernelFrames, KernelNames, build_frames
 from collectors.ingest.ingest_tables import IngestTables, ingest_tables
 from collectors.ingest.kernel_symbol_records import RecordedKernelNames
+from collectors.ingest.known_builds import known_build_ids, with_mapped_builds
 from collectors.ingest.quality_counts import capture_quality, unmapped_count
 from collectors.ingest.sample_columns import SampleColumns
 from collectors.ingest.shared_reading import SampleReading
@@ -24,6 +25,7 @@ from profiler.errors import FormatError
 from profiler.model.arrays import Int32Column, UInt8Column
 from profiler.model.capture import Capture
 from profiler.model.dso import Dso
+from profiler.model.mapped_builds import MappedBuilds
 from profiler.model.quick_dataclass import dataclass
 from profiler.model.run import CaptureInfo, RunMode
 from profiler.model.sample_table import SampleTable, StackState
@@ -43,11 +45,13 @@ class ImageSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class IngestEnvironment:
-    """What ingesting needs of the host: binaries for unwinding, names for kernel frames, unwinding rules of earlier runs."""
+    """What ingesting needs of the host: binaries for unwinding, names for kernel frames, unwinding rules of earlier runs.
+    ``mapped``: which builds the recorded processes had mapped, None = the recording itself tells."""
 
     images: ImageSource
     kernel: KernelNames | None
     unwind_rules: RuleStore | None = None
+    mapped: MappedBuilds | None = None
 
 
 def ingest(recording: Recording, info: CaptureInfo, environment: IngestEnvironment) -> Capture:
@@ -57,8 +61,9 @@ def ingest(recording: Recording, info: CaptureInfo, environment: IngestEnvironme
 
 def ingest_indexed(recording: Recording, index: RecordIndex, info: CaptureInfo, environment: IngestEnvironment) -> Capture:
     """``ingest`` for a recording whose first pass is done."""
-    image, unwind_rules = environment.images.image, environment.unwind_rules
-    tables = ingest_tables(recording, index.side_band, image, info.program, unwind_rules)
+    build_ids = known_build_ids(recording.features.build_ids, info.program, environment.mapped)
+    side_band = with_mapped_builds(index.side_band, environment.mapped)
+    tables = ingest_tables(recording, side_band, environment.images.image, build_ids, environment.unwind_rules)
     was_launched = info.identity.mode is RunMode.PROFILED and not info.identity.instance
     program_start = _program_start(index.side_band) if was_launched else None
     columns = SampleReading(recording, index, tables, ChunkIngest(recording, tables, program_start)).samples()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from collectors.ingest.address_spaces import AddressSpaces, MappingTable, build_address_spaces
 from collectors.ingest.dso_table import DsoTable
@@ -15,7 +15,6 @@ from collectors.perf_data.reader import Recording
 from collectors.perf_data.side_band import SideBand
 from profiler.model.dso import Dso
 from profiler.model.quick_dataclass import dataclass
-from profiler.model.run import ProgramFacts
 from symbolize.elf.image import ElfImage
 from symbolize.unwind.unwinder import RuleStore, Unwinder
 
@@ -41,12 +40,12 @@ def ingest_tables(
     recording: Recording,
     side_band: SideBand,
     image: Callable[[Dso], ElfImage | None],
-    program: ProgramFacts,
+    build_ids: Sequence[BuildIdEntry],
     unwind_rules: RuleStore | None = None,
 ) -> IngestTables:
-    """Tables for a recording; ``image`` finds the binary of a DSO.  ``program``: what was known of the executable before.
-    ``unwind_rules``: those of earlier recordings."""
-    dsos = DsoTable([*_build_ids_known_before(program), *recording.features.build_ids])
+    """Tables for a recording; ``image`` finds the binary of a DSO.  ``build_ids``: of files, by path.  ``unwind_rules``:
+    those of earlier recordings."""
+    dsos = DsoTable(build_ids)
     spaces = build_address_spaces(side_band, dsos)
 
     def image_of(row: int) -> ElfImage | None:
@@ -64,11 +63,6 @@ def ingest_tables(
         strings=StringTable(),
         counts=IngestCounts(),
     )
-
-
-def _build_ids_known_before(program: ProgramFacts) -> list[BuildIdEntry]:
-    """perf reads the build IDs of its header when the program has ended: by then its file may be gone, or be another build."""
-    return [BuildIdEntry(program.path, bytes.fromhex(program.build_id), False)] if program.path and program.build_id else []
 
 
 _ARCHITECTURES_32_BIT = ("i386", "i486", "i586", "i686", "armv", "mips", "ppc")

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import select
 import signal
 import tempfile
@@ -25,6 +26,7 @@ from collectors.profilers.perf_control import PerfChannel, open_channel
 from collectors.profilers.perf_record import FINISH_ASKED_S, PerfEnd, PerfRecorder, explain_failure, perf_arguments
 from collectors.targets.attach_target import AttachTarget
 from profiler.errors import CaptureError
+from profiler.model.fitness import ATTACH_BUFFER_KB, LOCKED_BY_SESSION_KB
 from profiler.model.run import PerfSettings
 
 # Until perf has opened its events and read what is mapped: some seconds for thousands of threads.
@@ -33,8 +35,10 @@ ATTEMPTS = 5
 FAILURES_WITH_CHILDREN = 2
 TRIES_FOR_NEWCOMERS = 3
 # Two perfs record for a moment, and share the 516 KiB a CPU that an ordinary user may lock.
-_SMALL_BUFFER = "128K"
+_SMALL_BUFFER = f"{ATTACH_BUFFER_KB}K"
+_ENOUGH_SESSIONS = 10
 _CHILD_AGE_S = 1.0
+_BUILD_IDS_SINCE = (5, 12)
 # What perf says of threads that end between being listed and being opened.
 _THREAD_ENDED = "WARNING: Ignored open failure for pid"
 
@@ -112,13 +116,16 @@ class AttachedPerf:
             self._guard.release(self.pid)
 
 
-def attach(settings: PerfSettings, target: AttachTarget, output: Path, guard: GroupGuard) -> AttachedPerf:
+def attach(
+    settings: PerfSettings, target: AttachTarget, output: Path, guard: GroupGuard, with_build_ids: bool = False
+) -> AttachedPerf:
     """perf on all threads of all processes of the target, ready to begin.  What they start later is followed.
 
     A thread that starts between perf's look at the list of threads and the opening of its parent's event is in neither: when
     there may be one, perf attaches anew, ``TRIES_FOR_NEWCOMERS`` times at most.  Children that may end at any moment are left
-    out, and told of, only when perf has failed before because some did.  ``CaptureError``: perf may not record here, cannot, or
-    the target has ended.
+    out, and told of, only when perf has failed before because some did.  ``with_build_ids``: the kernel says of every new
+    mapping which build it is (Linux and perf 5.12), in place of perf, which looks at paths when all is over.  ``CaptureError``:
+    perf may not record here, cannot, or the target has ended.
     """
     lines: list[str] = []
     failures = tries = 0
@@ -129,7 +136,7 @@ def attach(settings: PerfSettings, target: AttachTarget, output: Path, guard: Gr
         output.unlink(missing_ok=True)  # perf would keep it under another name
         if not target.is_there():
             raise CaptureError(_ended(target))
-        found = _attempt(settings, pids, output, guard)
+        found = _attempt(settings, pids, output, guard, with_build_ids)
         if isinstance(found, AttachedPerf):
             tries += 1
             if tries >= TRIES_FOR_NEWCOMERS or not _has_newcomers(target, started):
@@ -143,6 +150,12 @@ def attach(settings: PerfSettings, target: AttachTarget, output: Path, guard: Gr
         if lines and not any(map(_is_of_ended_thread, lines)):
             break
     raise CaptureError(_explained(lines, settings, target) if target.is_there() else _ended(target))
+
+
+def kernel_tells_builds(perf_version: str) -> bool:
+    """Whether ``attach`` may be asked for build IDs."""
+    numbers = [re.match(r"(\d+)\.(\d+)", version) for version in (perf_version, os.uname().release)]
+    return all(found is not None and (int(found[1]), int(found[2])) >= _BUILD_IDS_SINCE for found in numbers)
 
 
 def _is_of_ended_thread(line: str) -> bool:
@@ -162,13 +175,16 @@ def _ended(target: AttachTarget) -> str:
     return f"process {target.pid} ({target.name}) ended while slotscope attached to it"
 
 
-def _attempt(settings: PerfSettings, pids: tuple[int, ...], output: Path, guard: GroupGuard) -> AttachedPerf | list[str]:
+def _attempt(
+    settings: PerfSettings, pids: tuple[int, ...], output: Path, guard: GroupGuard, with_build_ids: bool
+) -> AttachedPerf | list[str]:
     """The lines that perf printed when it ended instead: a child may end between being listed and being attached to."""
     is_root = os.geteuid() == 0
+    more = [*(() if is_root else ("-m", _SMALL_BUFFER)), *(("--buildid-mmap",) if with_build_ids else ())]
     messages = tempfile.TemporaryFile()  # noqa: SIM115 -- closed by the recorder
     try:
         channel = open_channel(
-            lambda control: _with_small_buffers(perf_arguments(settings, pids, output, control, is_root, False), is_root),
+            lambda control: [*perf_arguments(settings, pids, output, control, is_root, False), *more],
             messages,
             guard,
         )
@@ -191,10 +207,6 @@ def _attempt(settings: PerfSettings, pids: tuple[int, ...], output: Path, guard:
     return recorder.messages()
 
 
-def _with_small_buffers(arguments: list[str], is_root: bool) -> list[str]:
-    return arguments if is_root else [*arguments, "-m", _SMALL_BUFFER]
-
-
 def _pids(target: AttachTarget, youngest_s: float) -> tuple[int, ...]:
     """The leading process first.  ``youngest_s``: children that may end at any moment are left out."""
     least = _boot_ticks() - youngest_s * os.sysconf("SC_CLK_TCK")
@@ -210,5 +222,10 @@ def _explained(lines: Sequence[str], settings: PerfSettings, target: AttachTarge
             "raise the limit with `ulimit -Hn`, or run as root"
         )
     if "Permission error mapping pages" in text or "mlock" in text:
-        return "perf may not lock enough memory: `sudo sysctl kernel.perf_event_mlock_kb=2048`, or run as root"
+        session, most = LOCKED_BY_SESSION_KB, _ENOUGH_SESSIONS
+        return (
+            "perf may not lock enough memory: all sessions of a user share kernel.perf_event_mlock_kb, each takes "
+            f"{session} of it, `sudo sysctl kernel.perf_event_mlock_kb={most * session}` is enough for {most}; "
+            "or raise `ulimit -l`, or run as root"
+        )
     return explain_failure(lines, settings)

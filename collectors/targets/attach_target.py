@@ -97,21 +97,6 @@ def check_access(target: AttachTarget) -> None:
         raise CaptureError(f"process {target.pid} ({target.name}) ended while slotscope attached to it") from None
 
 
-def foreign_root(pid: int) -> int:
-    """A descriptor of the process's root directory if it may see other files than slotscope does, else -1.  It stays usable
-    when the process has ended."""
-    try:
-        is_same = os.readlink(f"/proc/{pid}/ns/mnt") == os.readlink("/proc/self/ns/mnt")
-        descriptor = os.open(f"/proc/{pid}/root", os.O_PATH | os.O_DIRECTORY)
-    except OSError:
-        return -1
-    own, its = os.stat("/"), os.fstat(descriptor)
-    if is_same and (own.st_dev, own.st_ino) == (its.st_dev, its.st_ino):
-        os.close(descriptor)
-        return -1
-    return descriptor
-
-
 def cgroup_of(pid: int) -> str:
     """Path below /sys/fs/cgroup of the cgroup that a process has for itself and what belongs to it; "" when it shares that of
     the whole system, or the cgroup is not seen here."""

@@ -7,7 +7,9 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from collectors.targets.attach_target import AttachTarget, foreign_root, readable_program, recorded_path
+from collectors.targets.attach_target import AttachTarget, readable_program, recorded_path
+from collectors.targets.mapped_files import mapped_files, root_directory, root_identity
+from profiler.attach.own_files import OwnFiles
 from profiler.attach.plan import AttachPlan
 from profiler.errors import CaptureError, FormatError
 from profiler.experiment.binaries.call_graph import CallGraph, choose_call_graph
@@ -16,21 +18,20 @@ from profiler.experiment.binaries.shared_objects import SharedObjects
 from profiler.model.quick_dataclass import dataclass
 from profiler.model.run import PerfSettings, ProgramFacts
 from symbolize.locate import Locator, SearchPaths
-
-_DELETED = " (deleted)"
+from symbolize.root_directory import RootDirectory
 
 
 @dataclass(frozen=True, slots=True)
 class AttachedInstance:
-    """``descriptor``: readable when the process has ended.  ``locator``: finds its files, in its own root directory too.
-    ``has_own_files``: it may see other files than slotscope."""
+    """``descriptor``: readable when the process has ended.  ``locator``: finds its files, in its own root directory if that is
+    not slotscope's.  ``own_files``: which they are, where paths do not tell."""
 
     target: AttachTarget
     program: ProgramFacts
     perf: PerfSettings
     locator: Locator
     descriptor: int
-    has_own_files: bool
+    own_files: OwnFiles
 
 
 @contextlib.contextmanager
@@ -44,12 +45,22 @@ def attached_instance(target: AttachTarget, plan: AttachPlan, perf_version: str)
         stack.callback(os.close, descriptor)
         if not target.is_there():  # else the descriptor could be that of another process with its ID
             raise CaptureError(_ended(target))
-        root = foreign_root(target.pid)
-        if root >= 0:
-            stack.callback(os.close, root)
-        locator = Locator(SearchPaths(extra_directories=(Path(f"/proc/self/fd/{root}"),))) if root >= 0 else Locator()
+        locator = Locator(SearchPaths(sysroot=_foreign_root(target, stack)))
         settings = _settings(target, plan, perf_version)
-        yield AttachedInstance(target, _program_facts(target), settings, locator, descriptor, has_own_files=root >= 0)
+        yield AttachedInstance(target, _program_facts(target), settings, locator, descriptor, OwnFiles(locator))
+
+
+def _foreign_root(target: AttachTarget, stack: contextlib.ExitStack) -> RootDirectory | None:
+    """None when it is slotscope's own.  ``stack``: holds it, since it is needed when the process has ended."""
+    if root_identity(target.pid) == root_identity("self"):
+        return None
+    root = root_directory(target.pid)
+    try:
+        descriptor = os.open(root.path, os.O_PATH | os.O_DIRECTORY)
+    except OSError:
+        return root  # nothing is found in it, but nothing in slotscope's own instead
+    stack.callback(os.close, descriptor)
+    return RootDirectory(Path(f"/proc/self/fd/{descriptor}"), root.shown_as)
 
 
 def _ended(target: AttachTarget) -> str:
@@ -86,25 +97,18 @@ def _call_graph(target: AttachTarget, plan: AttachPlan) -> CallGraph:
 
 def _obstacle(target: AttachTarget) -> str:
     """Why frame pointers do not do, "" when they do."""
-    root = Path("/proc", str(target.pid), "root")
+    root = root_directory(target.pid)
     try:
-        paths = _mapped_code(target.pid)
+        files = mapped_files(target.pid)
     except OSError:
         return "what is mapped cannot be read, so nothing is known of its frame pointers"
-    for path in paths:
-        name = Path(path).name
-        if path.endswith(_DELETED):
-            return f"{name.removesuffix(_DELETED)} was replaced, so nothing is known of its frame pointers"
+    for file in files:
+        name = Path(file.plain_path).name
+        if file.is_deleted:
+            return f"{name} was replaced, so nothing is known of its frame pointers"
         try:
-            if not keeps_frame_pointers(root / path.lstrip("/")):
+            if not keeps_frame_pointers(root.file(file.path)):
                 return f"{name} does not keep frame pointers"
         except FormatError as error:
             return f"{name}: {error.reason}"
     return ""
-
-
-def _mapped_code(pid: int) -> list[str]:
-    """Files with executable mappings, each once, in the order of their addresses."""
-    lines = Path("/proc", str(pid), "maps").read_text(errors="surrogateescape").splitlines()
-    fields = [line.split(maxsplit=5) for line in lines]
-    return list(dict.fromkeys(field[5] for field in fields if len(field) == 6 and "x" in field[1] and field[5].startswith("/")))

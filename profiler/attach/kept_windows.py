@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import field, replace
 
+from profiler.attach.kept_names import KeptNames
 from profiler.attach.observer import AttachObserver
 from profiler.attach.reading import READING_IS_BEHIND, ReadableWindow, WindowReader
 from profiler.attach.window import WindowOutcome
@@ -27,17 +28,21 @@ class CountedOutcome:
 
 @dataclass(slots=True)
 class KeptWindows:
-    """A context manager; what is not read at its end is given up.  ``phase``: looked for in the first window that counts."""
+    """A context manager; what is not read at its end is given up.  ``phase``: looked for in the first window that counts.
+    ``most_kept_bytes``: see ``AttachPlan``."""
 
     store: Store
     observer: AttachObserver
     phase: str
+    most_kept_bytes: int
     windows: list[KeptWindow] = field(default_factory=list)
     _has_whole: bool = False
     _is_phase_checked: bool = False
     _reader: WindowReader = field(init=False)
+    _names: KeptNames = field(init=False)
 
     def __enter__(self) -> KeptWindows:
+        self._names = KeptNames(self.store, self.most_kept_bytes)
         self._reader = WindowReader(self.store, self._kept)
         self._reader.__enter__()
         return self
@@ -68,7 +73,20 @@ class KeptWindows:
         self.windows.append(kept)
         self.observer.told(window_line(kept))
         self.observer.window_kept(kept)
+        if window.has_own_files:
+            self._keep_names(capture, window)
         self._check_phase(capture, window.locator)
+
+    @property
+    def lacks_names(self) -> bool:
+        """Whether names will be gone with the process."""
+        return bool(self._names.problem)
+
+    def _keep_names(self, capture: Capture, window: ReadableWindow) -> None:
+        known = self._names.problem
+        self._names.keep(capture.info.identity.session, capture, window.locator)
+        if self._names.problem != known:
+            self.observer.told(f"names will be gone with the process: {self._names.problem}")
 
     def _check_phase(self, capture: Capture, locator: Locator) -> None:
         if self.phase and not self._is_phase_checked and not capture.info.outcome.failure:

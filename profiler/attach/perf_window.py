@@ -28,6 +28,10 @@ class PerfWindow:
     cpu_metric: str = PERF_CPU
     loss_advice: str = "lower --frequency, or another --call-graph"
 
+    @property
+    def has_own_files(self) -> bool:
+        return self.recording.mapped is not None
+
     def capture(self) -> Capture:
         """The recording read; its file is removed."""
         try:

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from collectors.processes.guard import GroupGuard
-from collectors.profilers.attached_perf import AttachedPerf, attach
+from collectors.profilers.attached_perf import AttachedPerf, attach, kernel_tells_builds
 from collectors.profilers.perf_record import PerfEnd
 from collectors.targets.attach_target import AttachTarget
 from profiler.attach.instance import AttachedInstance, attached_instance
@@ -34,6 +34,7 @@ from profiler.attach.window import (
 from profiler.attach.window_profiler import SessionSetting
 from profiler.errors import CaptureError
 from profiler.experiment.run.run_recording import RunRecording
+from profiler.model.mapped_builds import MappedBuilds
 from profiler.model.quick_dataclass import dataclass
 
 LEAST_LEAD_S = 0.4
@@ -70,7 +71,7 @@ class Perf:
     @contextlib.contextmanager
     def windows(self, setting: SessionSetting, kept: KeptWindows) -> Iterator[_PerfWindows]:
         with ThreadPoolExecutor(max_workers=1) as pages:
-            windows = _PerfWindows(setting, kept, pages)
+            windows = _PerfWindows(setting, kept, pages, self.version)
             try:
                 yield windows
             finally:
@@ -79,11 +80,13 @@ class Perf:
 
 @dataclass(frozen=True, slots=True)
 class _Upcoming:
-    """A perf that is attached and waits for the edge."""
+    """A perf that is attached and waits for the edge.  ``mapped``: what the processes had mapped just then, where paths do not
+    tell which builds these are."""
 
     number: int
     perf: AttachedPerf
     path: Path
+    mapped: MappedBuilds | None
 
 
 @dataclass(slots=True)
@@ -108,10 +111,12 @@ class _PerfWindows:
     setting: SessionSetting
     kept: KeptWindows
     pages: ThreadPoolExecutor
+    perf_version: str
     end_ns: int = 0
     _number: int = 0
     _lead_s: float = LEAST_LEAD_S
     _failures: int = 0
+    _told_unread: str = ""
     _perfs: list[AttachedPerf] = field(default_factory=list)
 
     def abort(self) -> None:
@@ -191,15 +196,24 @@ class _PerfWindows:
         """None when the process has ended."""
         path, started = self.setting.directory / f"window-{self._number}.perf.data", time.monotonic()
         try:
-            perf = attach(instance.perf, instance.target, path, self.setting.guard)
+            has_foreign = instance.own_files.look(instance.target) is not None and kernel_tells_builds(self.perf_version)
+            perf = attach(instance.perf, instance.target, path, self.setting.guard, has_foreign)
         except CaptureError:
             if instance.target.is_there():
                 raise
             return None
         self._perfs.append(perf)
+        mapped = instance.own_files.look(instance.target)
+        self._tell_of_unread(instance)
         self._lead_s = max(LEAST_LEAD_S, 2.0 * (time.monotonic() - started))
         self._number += 1
-        return _Upcoming(self._number - 1, perf, path)
+        return _Upcoming(self._number - 1, perf, path, mapped)
+
+    def _tell_of_unread(self, instance: AttachedInstance) -> None:
+        line = instance.own_files.unread_line(instance.target)
+        if line and line != self._told_unread:
+            self._told_unread = line
+            self.setting.observer.told(line)
 
     def _drop(self, upcoming: _Upcoming) -> None:
         """No window follows."""
@@ -247,7 +261,7 @@ class _PerfWindows:
     def _keep(self, segment: _Segment, after: Edge, times: WindowTimes, end: PerfEnd, instance: AttachedInstance) -> None:
         counted = self.kept.count(window_outcome(times, segment.before, after, self.setting.plan), end.failure)
         info = self.setting.info(instance, segment.of.number, segment.started_at, counted.outcome)
-        recording = RunRecording(segment.of.path, segment.of.perf.arguments, end.messages)
+        recording = RunRecording(segment.of.path, segment.of.perf.arguments, end.messages, segment.of.mapped)
         self.kept.submit(PerfWindow(recording, info, instance.locator, counted.note, segment.begun_ns, segment.gap_ns))
 
     def _count_failures(self, end: PerfEnd, cause: Cause) -> None:

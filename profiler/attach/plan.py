@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from dataclasses import field
 
 from collectors.prometheus import PageMetric
@@ -12,12 +13,11 @@ from profiler.attach import defaults
 from profiler.errors import UsageError
 from profiler.experiment.plan.call_graph_request import CallGraphRequest
 from profiler.experiment.plan.recording_plan import DEFAULT_EVENT
+from profiler.model.event import HIGHEST_PYTHON_FREQUENCY_HZ
 from profiler.model.quick_dataclass import dataclass
 from profiler.store.records import check_variant_name
 
 SHORTEST_WINDOW_S = 1.0
-# For every sample the process is stopped, for up to a millisecond.
-HIGHEST_PYTHON_FREQUENCY_HZ = 1000
 _WHOLE = 1e-6
 
 
@@ -27,7 +27,8 @@ class AttachPlan:
     ``window_s``: how long a window lasts.  ``metrics_address``: page that ``pages`` are read from at the edges of windows.
     ``begin_at_ns``: the moment (CLOCK_MONOTONIC) at which the first window begins, 0 = at once.  ``instance``: what the process
     is called in the captures, "" = its name and ID; with one the session ends with the process, and waits for no other.
-    ``command``: the words that asked for it, for the session."""
+    ``most_kept_bytes``: how much of the target's binaries and debug files may be kept, where these are its own.  ``command``:
+    the words that asked for it, for the session."""
 
     finder: TargetFinder
     variant: str = ""
@@ -41,6 +42,7 @@ class AttachPlan:
     pages: tuple[PageMetric, ...] = ()
     begin_at_ns: int = 0
     instance: str = ""
+    most_kept_bytes: int = sys.maxsize
     command: tuple[str, ...] = ("attach",)
 
 

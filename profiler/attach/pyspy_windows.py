@@ -78,6 +78,7 @@ class PySpyWindow:
     locator: Locator
     note: str
     gap_ns: int
+    has_own_files: bool = False  # py-spy tells names
     cpu_metric: str = PYSPY_CPU
     loss_advice: str = "py-spy could not read these stacks"
 

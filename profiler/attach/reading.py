@@ -24,13 +24,17 @@ READING_IS_BEHIND = "reading windows takes longer than recording them: a lower -
 
 class ReadableWindow(Protocol):
     """A window that was recorded.  ``locator``: finds the files of its process.  ``gap_ns``: see ``KeptWindow``.
-    ``cpu_metric``: name of the metric that says what recording took.  ``loss_advice``: what to do about lost samples."""
+    ``has_own_files``: these may be others than are here under the same paths.  ``cpu_metric``: name of the metric that says
+    what recording took.  ``loss_advice``: what to do about lost samples."""
 
     @property
     def locator(self) -> Locator: ...
 
     @property
     def gap_ns(self) -> int: ...
+
+    @property
+    def has_own_files(self) -> bool: ...
 
     @property
     def cpu_metric(self) -> str: ...

@@ -113,14 +113,14 @@ class _Session:
             state = SessionState.INTERRUPTED
             try:
                 with (
-                    KeptWindows(self.store, self.observer, plan.phase) as kept,
+                    KeptWindows(self.store, self.observer, plan.phase, plan.most_kept_bytes) as kept,
                     self.profiler.windows(setting, kept) as windows,
                 ):
                     ending = _Watch(setting, kept, windows, self.profiler).run(instance, instances)
                 state = SessionState.INTERRUPTED if self.stop.is_asked and plan.duration_s else SessionState.FINISHED
             finally:
                 self.store.finish_session(session, state)
-        files = f"/proc/{target.pid}/root" if instance.has_own_files and target.is_there() else ""
+        files = f"/proc/{target.pid}/root" if kept.lacks_names and target.is_there() else ""
         summary = AttachSummary(session, variant, ending, tuple(kept.windows), files, self.profiler.name)
         self.observer.ended(summary)
         return summary

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from profiler.cli.context import CliContext, terminal_style
 
 if TYPE_CHECKING:
-    from collectors.agent.config.agent_config import AgentConfig
+    from collectors.agent.config.agent_config import AgentConfig, ConfiguredTarget
     from profiler.model.fitness import FitnessCheck
 
 NAME = "agent"
@@ -68,11 +68,28 @@ def _offers(config: AgentConfig) -> list[str]:
     ]
     for target in config.targets:
         variants = f", becomes {' or '.join(target.variants)}" if target.variants else ""
-        lines.append(f"target {target.name}: {target.finder}{', with metrics' if target.metrics else ''}{variants}")
+        lines.append(
+            f"target {target.name}: {target.finder}{', with metrics' if target.metrics else ''}{_how(target)}{variants}"
+        )
     for workload in config.workloads:
         names = ", ".join(f"{variant.name} = {variant.binary}" for variant in workload.variants)
         lines.append(f"workload {workload.name}: {' '.join(workload.command)} ({names})")
     return lines if config.targets or config.workloads else [*lines, "nothing is offered: no [[target]] and no [[workload]]"]
+
+
+def _how(target: ConfiguredTarget) -> str:
+    """What records it, where that is not perf."""
+    from collectors.profilers.pyspy import pyspy_version
+    from profiler.errors import CaptureError
+    from profiler.protocol.hello import TargetProfiler
+
+    if target.profiler is TargetProfiler.PERF:
+        return ""
+    try:
+        frames = "Python and native frames" if target.has_native else "Python frames"
+        return f", {frames} by py-spy {pyspy_version()}"
+    except CaptureError as error:
+        return f", by py-spy, which is missing: {error}"
 
 
 def _fitness(config: AgentConfig) -> tuple[FitnessCheck, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from profiler.cli.context import CliContext
@@ -63,7 +64,8 @@ def _pruned(context: CliContext, rule: RetentionRule, is_dry: bool) -> Leftovers
     from profiler.service.aggregator import open_aggregator
     from profiler.service.ingest.retention import Leftovers, find_all, remove_all
     from profiler.service.service_file import FILE_NAME
-    from profiler.store.prune import StoreLeftovers, find_leftovers, remove_leftovers
+    from profiler.store.kept_files import unneeded_files
+    from profiler.store.prune import StoreLeftovers, find_leftovers, remove_leftovers, remove_unneeded_files
     from profiler.store.store import open_store
 
     if (context.store_directory / FILE_NAME).exists():
@@ -71,7 +73,10 @@ def _pruned(context: CliContext, rule: RetentionRule, is_dry: bool) -> Leftovers
         return find_all(ingest, rule) if is_dry else remove_all(ingest, rule)
     store = open_store(context.store_directory, create=False)
     found = find_leftovers(store, rule, time.time())
-    return Leftovers(found if is_dry else StoreLeftovers(remove_leftovers(store, found), found.strays))
+    if is_dry:
+        return Leftovers(replace(found, kept_files=unneeded_files(context.store_directory)))
+    removed = remove_leftovers(store, found)
+    return Leftovers(StoreLeftovers(removed, found.strays, remove_unneeded_files(store)))
 
 
 def _leftover_lines(found: Leftovers) -> list[str]:
@@ -81,6 +86,6 @@ def _leftover_lines(found: Leftovers) -> list[str]:
         "stray file": len(found.store.strays),
         "expired upload": len(found.ingest.uploads),
         "partial file": len(found.ingest.files),
-        "debug file": len(found.ingest.debug_files),
+        "debug file": len(found.ingest.debug_files) + len(found.store.kept_files),
     }
     return [counted(number, what) for what, number in numbers.items() if number]

@@ -19,9 +19,14 @@ class DsoKind(IntEnum):
     SOURCE = 6  # a source file, known in place of the code's own; frames hold line numbers, 0 = unknown
 
 
+# Stands for the build ID of a file that may be another than the one which has its path here, and could not be looked at.
+UNREAD_BUILD = bytes(32)
+
+
 @dataclass(frozen=True, slots=True)
 class Dso:
-    """``path`` as the kernel reported it without " (deleted)"; ``build_id`` raw bytes, empty when not known."""
+    """``path`` as the kernel reported it without " (deleted)"; ``build_id`` raw bytes, empty when not known.  Of a file of
+    another root directory that has none it is the SHA-256 of its content (``symbolize.elf.identity``)."""
 
     path: str
     build_id: bytes

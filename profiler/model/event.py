@@ -7,6 +7,8 @@ from profiler.model.quick_dataclass import dataclass
 CLOCK_EVENTS = frozenset({"cpu-clock", "task-clock"})
 NON_IDLE_SAMPLES = "samples of non-idle wall time"
 """The unit of py-spy's samples.  They are counts: those of different rates have no common measure."""
+# For every sample of py-spy the process is stopped, for up to a millisecond.
+HIGHEST_PYTHON_FREQUENCY_HZ = 1000
 _MODIFIER_LETTERS = frozenset("ukhGHpPDSIWeb")
 
 

@@ -6,6 +6,13 @@ from enum import StrEnum
 
 from profiler.model.quick_dataclass import dataclass
 
+# Of an ordinary user's attached perf, for each CPU, in KiB; the kernel locks a page beside it.
+ATTACH_BUFFER_KB = 128
+_PAGE_KB = 4
+LOCKED_BY_PERF_KB = ATTACH_BUFFER_KB + _PAGE_KB
+# The perf of the next window attaches while that of the last one records.
+LOCKED_BY_SESSION_KB = 2 * LOCKED_BY_PERF_KB
+
 
 class Fitness(StrEnum):
     """OK: nothing to do.  WARNING: works, with less to see or more noise.  MISSING: something is not there."""
@@ -35,9 +42,10 @@ class HostFitness:
     ``perf_version`` "" = ``perf_problem`` says why not; ``clock_problem``, ``hardware_problem``: why a trial recording of
     cpu-clock and of instructions failed, "" = it worked. ``capabilities``: of this process or of perf, of those that perf
     asks for. ``paranoid``, ``kptr_restrict``, ``ptrace_scope``: as the kernel writes them. ``mlock_kb``, ``max_rate_hz``: the
-    kernel's limits. ``throttled``: times that a CPU was slowed down since the boot. ``governors``: distinct ones. ``smt``:
-    "1" when threads share cores. ``hypervisor``: of a virtual machine. ``load``: of the last minute. ``store``: the
-    directory, and ``store_problem`` why nothing can be written there. ``servers``: of debuginfod.
+    kernel's limits. ``memlock_bytes``: what each process may lock beside that, None = as much as it likes. ``throttled``:
+    times that a CPU was slowed down since the boot. ``governors``: distinct ones. ``smt``: "1" when threads share cores.
+    ``hypervisor``: of a virtual machine. ``load``: of the last minute. ``store``: the directory, and ``store_problem`` why
+    nothing can be written there. ``servers``: of debuginfod.
     """
 
     is_root: bool
@@ -50,6 +58,7 @@ class HostFitness:
     kptr_restrict: str
     has_kernel_names: bool
     mlock_kb: int | None
+    memlock_bytes: int | None
     max_rate_hz: int | None
     cpus: int
     usable_cpus: int

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 from profiler.model.fitness import FitnessCheck
 from profiler.model.quick_dataclass import dataclass
 from profiler.model.run import HostFacts
 from profiler.protocol.clock import ClockOffset
 
 PROTOCOL_VERSION = 1
+
+
+class TargetProfiler(StrEnum):
+    """What records a target.  PERF: CPU time, or another event.  PYSPY: moments of wall time in which a Python process is not
+    idle."""
+
+    PERF = "perf"
+    PYSPY = "py-spy"
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +28,7 @@ class OfferedTarget:
     name: str
     variants: tuple[str, ...] = ()
     has_metrics: bool = False
+    profiler: TargetProfiler = TargetProfiler.PERF
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 
 from profiler.model.quick_dataclass import dataclass
+from profiler.store.kept_files import unneeded_files
 from profiler.store.records import SessionState, StoredSession
-from profiler.store.scratch import STRAY_AGE_S
+from profiler.store.scratch import STRAY_AGE_S, store_errors
 from profiler.store.store import Store
 
 
@@ -23,10 +25,12 @@ class RetentionRule:
 
 @dataclass(frozen=True, slots=True)
 class StoreLeftovers:
-    """``sessions``: by name, oldest first.  ``strays``: keys of files that no run counts."""
+    """``sessions``: by name, oldest first.  ``strays``: keys of files that no run counts.  ``kept_files``: binaries and debug
+    files that no session needs."""
 
     sessions: tuple[str, ...]
     strays: tuple[str, ...]
+    kept_files: tuple[Path, ...] = ()
 
 
 def find_leftovers(store: Store, rule: RetentionRule, now_s: float) -> StoreLeftovers:
@@ -38,6 +42,15 @@ def remove_leftovers(store: Store, found: StoreLeftovers) -> tuple[str, ...]:
     """The sessions that went: one that is being recorded again meanwhile stays.  ``StoreError``."""
     store.remove_strays(found.strays)
     return tuple(session for session in found.sessions if store.remove_ended_session(session))
+
+
+def remove_unneeded_files(store: Store) -> tuple[Path, ...]:
+    """Of a store that is no aggregator's, whose files other rules keep.  ``StoreError``."""
+    found = unneeded_files(store.directory)
+    for path in found:
+        with store_errors(path):
+            path.unlink(missing_ok=True)
+    return found
 
 
 def ended_sessions(sessions: Sequence[StoredSession], rule: RetentionRule, now_s: float) -> tuple[str, ...]:

@@ -142,7 +142,7 @@ def _file_and_part(name: str) -> tuple[Path, str] | None:
 
 def _split_label(selector: str) -> tuple[str, str]:
     match = _LABEL.fullmatch(selector)
-    if match is None or Path(selector).exists() or _file_and_part(selector) is not None:
+    if match is None or _is_there(Path(selector)) or _file_and_part(selector) is not None:
         return "", selector
     return match[1], match[2]
 
@@ -226,13 +226,21 @@ def _is_program(name: str) -> bool:
 
 def _files(name: str) -> tuple[Path, ...]:
     path = Path(name)
+    if not _is_there(path):
+        return _regular_files(Path(match) for match in glob.glob(name, recursive=True)) if glob.has_magic(name) else ()
     if path.is_dir() and not _is_recording(path):
         return _regular_files(path.iterdir())
-    if path.exists():
-        return (path.absolute() if path == STANDARD_INPUT else path,)
-    if glob.has_magic(name):
-        return _regular_files(Path(match) for match in glob.glob(name, recursive=True))
-    return ()
+    return (path.absolute() if path == STANDARD_INPUT else path,)
+
+
+def _is_there(path: Path) -> bool:
+    """Nothing has a bare name in a working directory that may not be looked into, as of root after `runuser`."""
+    try:
+        return path.exists()
+    except PermissionError:
+        if path.parent != Path():
+            raise
+        return False
 
 
 def _regular_files(paths: Iterable[Path]) -> tuple[Path, ...]:
@@ -252,7 +260,7 @@ def _file_label(name: str) -> str:
 
 def _unknown(selector: str, store: Store | None) -> UsageError:
     kind, name = _split_kind(selector)
-    if Path(name).is_dir():
+    if _is_there(Path(name)) and Path(name).is_dir():
         return UsageError(f"{name}: no files in this directory")
     if name == LAST:
         return UsageError("nothing has been recorded yet; `slotscope record -- CMD` does")

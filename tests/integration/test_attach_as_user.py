@@ -23,7 +23,10 @@ SESSIONS = 8
 NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
 MAY_RECORD = ("--inh-caps=+perfmon,+sys_ptrace", "--ambient-caps=+perfmon,+sys_ptrace")
 LITTLE_MEMORY = ("prlimit", "--memlock=65536:65536")
-TOO_LITTLE = "slotscope: error: perf may not lock enough memory: `sudo sysctl kernel.perf_event_mlock_kb=2048`, or run as root"
+TOO_LITTLE = (
+    "slotscope: error: perf may not lock enough memory: all sessions of a user share kernel.perf_event_mlock_kb, each takes "
+    "264 of it, `sudo sysctl kernel.perf_event_mlock_kb=2640` is enough for 10; or raise `ulimit -l`, or run as root"
+)
 ENVIRONMENT = {**os.environ, "PYTHONPATH": MODULES, "PYTHONDONTWRITEBYTECODE": "1"}
 
 

@@ -3,7 +3,7 @@
 What stands for what: 192.0.2.10 is the server's address in the test's network; the experiment has one run where the page has
 two; two of the hosts get what the third one installed; ssh and scp go to the other machine without a network
 (tests/support/page_machines.py); the checkout is this one; pip has no index and finds the packages that the tests run with.
-Blocks marked `not-run` install packages, or speak to systemd: test_systemd_units.py looks at the units that they start.
+Blocks marked `not-run` install packages, or speak to systemd: test_real_systemd.py runs the units that they start.
 """
 
 from __future__ import annotations

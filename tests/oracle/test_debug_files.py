@@ -25,6 +25,7 @@ from support.symbol_oracle import Agreement, compare, text_addresses
 from symbolize.debuginfod import configured_servers
 from symbolize.elf.image import parse_image
 from symbolize.locate import Locator, SearchPaths
+from symbolize.root_directory import RootDirectory
 from symbolize.symbolizer import Symbolizer
 
 AGREEMENT = 0.995
@@ -99,7 +100,9 @@ def test_places_of_a_debug_file(place: str, program: Path, tmp_path: Path) -> No
         inside = sysroot / str(stripped).lstrip("/")
         inside.parent.mkdir(parents=True)
         stripped.rename(inside)
-    search = SearchPaths((tmp_path / "tree",), (tmp_path / "extra",), sysroot if place.startswith("sysroot") else None)
+    search = SearchPaths(
+        (tmp_path / "tree",), (tmp_path / "extra",), RootDirectory(sysroot) if place.startswith("sysroot") else None
+    )
     assert_agrees(agreement(program, stripped, search))
 
 

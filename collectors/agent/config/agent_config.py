@@ -6,19 +6,21 @@ from pathlib import Path
 
 from collectors.targets.target_finder import TargetFinder
 from profiler.model.quick_dataclass import dataclass
-from profiler.protocol.hello import AgentLimits, OfferedTarget, OfferedWorkload
+from profiler.protocol.hello import AgentLimits, OfferedTarget, OfferedWorkload, TargetProfiler
 
 
 @dataclass(frozen=True, slots=True)
 class ConfiguredTarget:
     """``metrics``: address of its page, "" = none.  ``swap``: argument list in which ``{variant}`` becomes one of
-    ``variants``, empty = it is what it is."""
+    ``variants``, empty = it is what it is.  ``has_native``: py-spy also records frames of C, C++ and Rust."""
 
     name: str
     finder: TargetFinder
     metrics: str = ""
     variants: tuple[str, ...] = ()
     swap: tuple[str, ...] = ()
+    profiler: TargetProfiler = TargetProfiler.PERF
+    has_native: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,9 @@ class AgentConfig:
         return next((workload for workload in self.workloads if workload.name == name), None)
 
     def offered_targets(self) -> tuple[OfferedTarget, ...]:
-        return tuple(OfferedTarget(target.name, target.variants, bool(target.metrics)) for target in self.targets)
+        return tuple(
+            OfferedTarget(target.name, target.variants, bool(target.metrics), target.profiler) for target in self.targets
+        )
 
     def offered_workloads(self) -> tuple[OfferedWorkload, ...]:
         return tuple(OfferedWorkload(load.name, tuple(known.name for known in load.variants)) for load in self.workloads)

@@ -15,7 +15,7 @@ from collectors.targets.target_finder import TargetFinder
 from profiler.errors import UsageError
 from profiler.experiment.plan.placeholders import placeholders
 from profiler.experiment.plan.recording_plan import BINARY_PLACEHOLDER
-from profiler.protocol.hello import AgentLimits
+from profiler.protocol.hello import AgentLimits, TargetProfiler
 from profiler.protocol.loopback import is_loopback
 from profiler.store.records import check_variant_name
 from profiler.toml.toml_document import TomlError, toml_document
@@ -175,7 +175,24 @@ def _target(table: TomlTable) -> ConfiguredTarget:
         table.fail("variants and swap go together: swap is the command that makes the target one of its variants")
     if swap and "variant" not in placeholders(swap):
         table.fail("{variant} is missing in the command", "swap")
-    return ConfiguredTarget(table.text("name"), finder, table.address("metrics"), variants, swap)
+    profiler, has_native = _profiler(table)
+    return ConfiguredTarget(table.text("name"), finder, table.address("metrics"), variants, swap, profiler, has_native)
+
+
+def _profiler(table: TomlTable) -> tuple[TargetProfiler, bool]:
+    """(what records the target, whether native frames are recorded too)."""
+    name, has_native = table.text("profiler", TargetProfiler.PERF), table.flag("native")
+    if name not in list(TargetProfiler):
+        table.fail(f"{name!r}: expected {' or '.join(map(repr, map(str, TargetProfiler)))}", "profiler")
+    if name == TargetProfiler.PERF:
+        if table.has("native"):
+            table.fail("native is for py-spy: perf always records native frames", "native")
+        return TargetProfiler.PERF, False
+    if not (table.has("pid") or table.has("comm")):
+        table.fail("py-spy records one process and what it starts: find it by pid or comm", "profiler")
+    if table.has("metrics"):
+        table.fail("pages of metrics are read beside perf only", "metrics")
+    return TargetProfiler.PYSPY, has_native
 
 
 def _workload(table: TomlTable, here: Path) -> ConfiguredWorkload:

@@ -11,12 +11,13 @@ from collectors.agent.jobs.ordered_metrics import ordered_metrics
 from collectors.agent.spool.spool import session_command
 from profiler.attach.defaults import FREQUENCY_HZ
 from profiler.attach.plan import AttachPlan
-from profiler.attach.session import attach_session
+from profiler.attach.session import attach_session, python_session
 from profiler.attach.stop_request import StopRequest
 from profiler.attach.window import is_whole_window
 from profiler.experiment.plan.call_graph_request import parse_call_graph
 from profiler.experiment.plan.recording_plan import DEFAULT_EVENT
 from profiler.model.attach_summary import AttachSummary, KeptWindow
+from profiler.protocol.hello import TargetProfiler
 from profiler.protocol.job import JobOrder
 from profiler.store.store import Store
 from reports.quantities import counted
@@ -26,7 +27,7 @@ _LATE_S = 0.25
 
 
 def attach_job(task: JobTask, target: ConfiguredTarget, store: Store, stop: StopRequest, events: JobEvents) -> None:
-    """Watches all windows.  Errors of ``attach_session``; what was recorded before is in the store."""
+    """Watches all windows.  Errors of ``attach_session`` and ``python_session``; what was recorded before is in the store."""
     order = task.order
     plan = AttachPlan(
         target.finder,
@@ -41,9 +42,14 @@ def attach_job(task: JobTask, target: ConfiguredTarget, store: Store, stop: Stop
         pages=ordered_metrics(order),
         begin_at_ns=task.begin_at_ns,
         instance=order.instance,
+        most_kept_bytes=task.most_kept_bytes,
         command=session_command(order.id),
     )
-    attach_session(plan, store, stop, _Observer(events, order, stop))
+    observer = _Observer(events, order, stop)
+    if target.profiler is TargetProfiler.PYSPY:
+        python_session(plan, target.has_native, store, stop, observer)
+    else:
+        attach_session(plan, store, stop, observer)
 
 
 @dataclass(slots=True)

@@ -12,7 +12,8 @@ from profiler.protocol.job import JobOrder
 @dataclass(frozen=True, slots=True)
 class JobTask:
     """An order that was checked, with what the agent's file has under its names.  ``store``: directory of the spool's store.
-    ``begin_at_ns``: CLOCK_MONOTONIC, 0 = at once.  ``longest_s``: of one run or of the swap's command."""
+    ``begin_at_ns``: CLOCK_MONOTONIC, 0 = at once.  ``longest_s``: of one run or of the swap's command.
+    ``most_kept_bytes``: of binaries and debug files of a target that sees others than the agent."""
 
     order: JobOrder
     store: str
@@ -20,6 +21,7 @@ class JobTask:
     longest_s: float
     target: ConfiguredTarget | None = None
     workload: ConfiguredWorkload | None = None
+    most_kept_bytes: int = 0
 
 
 class JobEventKind(StrEnum):

@@ -13,7 +13,9 @@ from collectors.metrics import parse_metric
 from collectors.prometheus import parse_series
 from profiler.errors import UsageError
 from profiler.experiment.plan.call_graph_request import parse_call_graph
+from profiler.protocol.hello import TargetProfiler
 from profiler.protocol.job import JobKind, JobOrder
+from profiler.protocol.python_orders import python_refusal
 from profiler.store.records import check_variant_name
 
 LONGEST_SWAP_S = 600.0
@@ -102,6 +104,8 @@ def _check_attach(order: JobOrder, config: AgentConfig) -> None:
     if not 1 <= order.windows <= MOST_WINDOWS or not SHORTEST_WINDOW_S <= order.window_s < math.inf:
         raise UsageError(f"{order.windows} windows of {order.window_s:g} s: at least one of {SHORTEST_WINDOW_S:g} s is needed")
     _check_length(order.windows * order.window_s, config)
+    if target.profiler is TargetProfiler.PYSPY and (reason := python_refusal(order)):
+        raise UsageError(reason)
     if order.metrics and not target.metrics:
         raise UsageError(f"target {target.name} has no page of metrics in this agent's file")
     for metric in order.metrics:

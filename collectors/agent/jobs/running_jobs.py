@@ -12,12 +12,14 @@ from collectors.agent.connection.server_clock import ServerClock
 from collectors.agent.jobs.job_values import JobEvent, JobEventKind, JobTask
 from collectors.agent.jobs.order_check import is_job_id, longest_s, refusal
 from collectors.agent.jobs.running_job import RunningJob
-from collectors.agent.spool.spool import Spool
+from collectors.agent.spool.spool import Spool, used_bytes
 from collectors.processes.guard import GroupGuard
 from profiler.errors import StoreError
 from profiler.protocol.job import JobKind, JobOrder, JobReport, JobState
 
 MOST_JOBS = 16
+# Of the room in the spool when a job begins, for binaries and debug files of containers.
+KEPT_SHARE = 0.5
 LONGEST_DETAIL = 500
 _STATES = {JobEventKind.READY: JobState.READY, JobEventKind.BEGUN: JobState.RUNNING, JobEventKind.PROGRESS: JobState.RUNNING}
 Item = TypeVar("Item")
@@ -79,6 +81,7 @@ class RunningJobs:
             total_s,
             self.config.target(order.name) if order.kind is not JobKind.RUN else None,
             self.config.workload(order.name) if order.kind is JobKind.RUN else None,
+            most_kept_bytes=round(KEPT_SHARE * max(0, self.spool.limit_bytes - used_bytes(self.spool.directory))),
         )
         try:
             job = RunningJob(task, total_s, self.guard)

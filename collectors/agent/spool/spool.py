@@ -154,8 +154,9 @@ def open_spool(directory: Path, limit_bytes: int) -> Spool:
 
 
 def used_bytes(directory: Path) -> int:
-    """Of all files below it; what vanishes meanwhile does not count."""
+    """Of all files below it, each once under however many names; what vanishes meanwhile does not count."""
     total, waiting = 0, [directory]
+    linked: set[tuple[int, int]] = set()
     while waiting:
         with contextlib.suppress(FileNotFoundError), os.scandir(waiting.pop()) as entries:
             for entry in entries:
@@ -163,7 +164,10 @@ def used_bytes(directory: Path) -> int:
                     if entry.is_dir(follow_symlinks=False):
                         waiting.append(Path(entry.path))
                     else:
-                        total += entry.stat(follow_symlinks=False).st_size
+                        found = entry.stat(follow_symlinks=False)
+                        total += 0 if (found.st_dev, found.st_ino) in linked else found.st_size
+                        if found.st_nlink > 1:
+                            linked.add((found.st_dev, found.st_ino))
     return total
 
 

@@ -15,8 +15,11 @@ from collectors.agent.spool.spool import Spool, used_bytes
 from collectors.agent.upload.upload_queue import upload
 from profiler.model.dso import Dso, DsoKind
 from profiler.protocol.upload import UploadKind, UploadOffer
+from profiler.store.debug_tree import debug_directory
+from profiler.store.kept_files import unneeded_files
+from symbolize.elf.identity import is_build
 from symbolize.image_file import open_image
-from symbolize.locate import Locator
+from symbolize.locate import Locator, SearchPaths
 
 MOST_AT_ONCE = 1000
 _BUILD_ID = re.compile(r"[0-9a-f]{8,128}")
@@ -32,15 +35,20 @@ class WantedDebugFiles:
     _settled: set[str] = field(default_factory=set)
 
     def send(self) -> None:
-        """``ServerTrouble``, ``StoreError``, ``OSError``."""
-        for build_id in self.connection.wanted().build_ids[:MOST_AT_ONCE]:
+        """Files that were kept for captures go when these are with the aggregator and it wants nothing more of them.
+        ``ServerTrouble``, ``StoreError``, ``OSError``."""
+        done_with = unneeded_files(self.spool.store.directory)
+        wanted = self.connection.wanted().build_ids
+        for build_id in wanted[:MOST_AT_ONCE]:
             if build_id not in self._settled and _BUILD_ID.fullmatch(build_id):
                 self._send(build_id)
                 self._settled.add(build_id)
+        for path in done_with if len(wanted) <= MOST_AT_ONCE else ():
+            path.unlink(missing_ok=True)
 
     def _send(self, build_id: str) -> None:
         path = self.spool.tables.object_path(build_id)
-        source = debug_file(path, build_id) if path else None
+        source = debug_file(path, build_id, debug_directory(self.spool.store.directory)) if path else None
         if source is not None:
             with source.open("rb") as plain:
                 self._send_file(source, plain, build_id)
@@ -48,7 +56,7 @@ class WantedDebugFiles:
     def _send_file(self, source: Path, plain: IO[bytes], build_id: str) -> None:
         """Of what is open now: whoever may replace the file must not choose another one between the look and the reading."""
         image, _ = open_image(Path(f"/proc/self/fd/{plain.fileno()}"))
-        if image is None or image.build_id.hex() != build_id:
+        if image is None or not is_build(image, bytes.fromhex(build_id)):
             return
         room = self.spool.limit_bytes - used_bytes(self.spool.directory)
         if os.fstat(plain.fileno()).st_size > room:
@@ -64,11 +72,13 @@ class WantedDebugFiles:
         self.log(f"{source}: refused by the server: {refusal}" if refusal else f"{source}: names uploaded, build ID {build_id}")
 
 
-def debug_file(path: str, build_id: str) -> Path | None:
-    """The file that has the names: the binary of that build ID with symbols, or its debug file; None when it is not here."""
-    located = Locator().locate(Dso(path, bytes.fromhex(build_id), DsoKind.FILE))
-    for image in located.images:
-        if image.build_id.hex() == build_id:
+def debug_file(path: str, build_id: str, kept: Path) -> Path | None:
+    """The file that has the names: the binary of that build ID with symbols, or its debug file; None when it is not here.
+    ``kept``: directory of those that were kept of containers."""
+    search = SearchPaths((kept, *SearchPaths().debug_directories))
+    wanted = bytes.fromhex(build_id)
+    for image in Locator(search).locate(Dso(path, wanted, DsoKind.FILE)).images:
+        if is_build(image, wanted):
             return Path(image.name)
     return None
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from profiler.model.fitness import Fitness, FitnessCheck, HostFitness
+from profiler.model.fitness import LOCKED_BY_PERF_KB, LOCKED_BY_SESSION_KB, Fitness, FitnessCheck, HostFitness
 
 HOST = "host"
 USUAL_RATE_HZ = 1999
 _MLOCK_KB = 516  # what perf asks for per CPU, for an ordinary user
+_SESSIONS = 10
 _BUSY = 0.5
 _LITTLE_BYTES = 1 << 30
 _SLOW_CLOCKS = frozenset({"hpet", "acpi_pm", "jiffies", "refined-jiffies", "pit"})
@@ -88,12 +89,21 @@ def _kernel_names(host: HostFitness) -> FitnessCheck:
 
 
 def _buffers(host: HostFitness) -> FitnessCheck | None:
+    """A user's attached sessions share what the kernel lets perf lock; what each perf may lock of its own comes on top."""
     if host.mlock_kb is None:
         return None
     finding = f"kernel.perf_event_mlock_kb is {host.mlock_kb}"
-    if host.is_root or host.capabilities or host.mlock_kb >= _MLOCK_KB:
+    if not host.is_root and not host.capabilities and host.mlock_kb < _MLOCK_KB:
+        advice = f"`sudo sysctl kernel.perf_event_mlock_kb={_MLOCK_KB}`, or samples are lost"
+        return _check("buffers", Fitness.WARNING, finding, advice)
+    if host.memlock_bytes is None or host.memlock_bytes >= LOCKED_BY_PERF_KB * 1024 * host.cpus:
+        return _check("buffers", Fitness.OK, f"{finding}, and each perf may lock what it needs beside that")
+    sessions = host.mlock_kb // LOCKED_BY_SESSION_KB
+    finding += f": enough to attach in {sessions or 'no'} session{'s' * (sessions != 1)} of a user at a time"
+    if sessions >= _SESSIONS:
         return _check("buffers", Fitness.OK, finding)
-    advice = f"`sudo sysctl kernel.perf_event_mlock_kb={_MLOCK_KB}`, or samples are lost"
+    needed = _SESSIONS * LOCKED_BY_SESSION_KB
+    advice = f"for {_SESSIONS} sessions `sudo sysctl kernel.perf_event_mlock_kb={needed}`, or raise `ulimit -l`"
     return _check("buffers", Fitness.WARNING, finding, advice)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from profiler.errors import FormatError
 from profiler.model.capture import Capture, empty_capture
+from profiler.model.mapped_builds import MappedBuilds
 from profiler.model.quick_dataclass import dataclass
 from profiler.model.run import CaptureInfo, RunOutcome
 from symbolize.locate import Locator
@@ -19,11 +20,13 @@ _CLOCKS = frozenset({"cpu-clock", "task-clock"})
 
 @dataclass(frozen=True, slots=True)
 class RunRecording:
-    """What perf left behind: its file, its argument list, and the lines that are not routine."""
+    """What perf left behind: its file, its argument list, and the lines that are not routine.  ``mapped``: which builds the
+    processes had mapped, None = the file tells."""
 
     path: Path
     arguments: tuple[str, ...]
     messages: Sequence[str]
+    mapped: MappedBuilds | None = None
 
 
 def recorded_capture(recording: RunRecording, info: CaptureInfo, locator: Locator) -> Capture:
@@ -33,7 +36,7 @@ def recorded_capture(recording: RunRecording, info: CaptureInfo, locator: Locato
 
     info = replace(info, perf=replace(info.perf, perf_command=recording.arguments))
     try:
-        capture = read_recording(recording.path, info, locator)
+        capture = read_recording(recording.path, info, locator, mapped=recording.mapped)
     except FormatError as error:
         return empty_capture(replace(info, outcome=failed(info.outcome, f"recording cannot be read: {error.reason}")))
     recorded = [event.name for event in capture.events]

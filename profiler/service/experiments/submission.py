@@ -12,6 +12,7 @@ from profiler.experiment.experiment_session import DOCUMENT, encode_record, expe
 from profiler.experiment.plan.experiment_plan import ExperimentPlan, PlanTarget
 from profiler.experiment.plan.plan_file import parse_plan
 from profiler.model.experiment import VariantFacts
+from profiler.model.run import RunMode
 from profiler.protocol.hello import AgentHello
 from profiler.service.agents.agent_registry import AgentRegistry
 from profiler.service.experiments.course import Course
@@ -44,8 +45,10 @@ def _refusal(turns: TurnPlan, target: PlanTarget, known: dict[str, AgentHello]) 
     hello = known.get(target.agent)
     if hello is None:
         return f"no agent {target.agent!r} has said hello{nearest_name(target.agent, sorted(known))}", "agent"
-    kind, turn = ("workload" if target.workload else "process"), turns.turns[0]
-    refusal = refusal_of(turns.measure_order(turn, target, "", "", 0), hello)
+    kind = "workload" if target.workload else "process"
+    # The most that is asked for; all turns begin at a moment, whichever it is.
+    turn = next((turn for turn in turns.turns if turn.mode is RunMode.PROFILED), turns.turns[0])
+    refusal = refusal_of(turns.measure_order(turn, target, "", "", 1), hello)
     if not refusal and turns.needs_swaps:
         refusal = refusal_of(turns.swap_order(turn, target, "", ""), hello)
     offered = next((offer for offer in hello.targets if offer.name == target.process), None)

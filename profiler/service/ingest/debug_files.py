@@ -17,6 +17,7 @@ from profiler.service.ingest.limits import IngestLimits
 from profiler.service.ingest.upload_error import NotAcceptable
 from profiler.store.debug_tree import debug_directory, debug_file
 from profiler.store.scratch import store_errors
+from symbolize.elf.identity import is_build
 from symbolize.elf.layout import PT_NOTE, SHF_COMPRESSED, SHT_NOTE, read_layout
 from symbolize.image_file import open_image
 
@@ -73,7 +74,7 @@ def check_elf(path: Path, build_id: str, limits: IngestLimits) -> SymbolRank:
     image, reason = open_image(path)
     if image is None:
         raise NotAcceptable(reason.replace(str(path), "debug file") or "not an ELF file")
-    if image.build_id.hex() != build_id:
+    if not is_build(image, bytes.fromhex(build_id)):
         raise NotAcceptable(f"build ID {image.build_id.hex() or 'none'}, not {build_id}")
     rank = rank_of(image)
     if rank is SymbolRank.NOTHING:
@@ -117,7 +118,7 @@ class DebugTree:
     def rank(self, build_id: str) -> SymbolRank:
         """Of what is kept for a build ID; NOTHING when there is no file, or none that can be read."""
         image, _ = open_image(debug_file(self.store_directory, build_id))
-        return rank_of(image) if image is not None and image.build_id.hex() == build_id else SymbolRank.NOTHING
+        return rank_of(image) if image is not None and is_build(image, bytes.fromhex(build_id)) else SymbolRank.NOTHING
 
     def place(self, source: Path, build_id: str, rank: SymbolRank) -> bool:
         """Moves the file in, all at once and durably, unless what is there is as good: then False.  ``StoreError``."""

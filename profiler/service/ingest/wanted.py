@@ -7,6 +7,7 @@ from pathlib import Path
 from profiler.protocol.upload import WantedFiles
 from profiler.service.ingest.debug_files import SymbolRank, rank_of
 from profiler.service.ingest.ingest import Ingest
+from symbolize.elf.identity import is_build
 from symbolize.image_file import open_image
 from symbolize.search_paths import SearchPaths
 
@@ -30,4 +31,4 @@ def _has_names(ingest: Ingest, build_id: str) -> bool:
 
 def _rank(path: Path, build_id: bytes) -> SymbolRank:
     image, _ = open_image(path)
-    return rank_of(image) if image is not None and image.build_id == build_id else SymbolRank.NOTHING
+    return rank_of(image) if image is not None and is_build(image, build_id) else SymbolRank.NOTHING

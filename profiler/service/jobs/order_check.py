@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from profiler.protocol.hello import AgentHello
+from profiler.protocol.hello import AgentHello, TargetProfiler
 from profiler.protocol.job import JobKind, JobOrder
+from profiler.protocol.python_orders import python_refusal
 
 
 def refusal_of(order: JobOrder, hello: AgentHello) -> str:
     """Why this agent would refuse the order, "" = it would not."""
-    return _wrong_form(order) or _not_offered(order, hello) or _beyond_limits(order, hello)
+    return _wrong_form(order) or _not_offered(order, hello) or _beyond_limits(order, hello) or _not_for_python(order, hello)
 
 
 def length_s(order: JobOrder) -> float:
@@ -36,6 +37,11 @@ def _not_offered(order: JobOrder, hello: AgentHello) -> str:
     if order.kind is not JobKind.ATTACH and order.variant not in named.variants:
         return f"{what} {order.name!r} has no variant {order.variant!r} (it has {', '.join(named.variants) or 'none'})"
     return ""
+
+
+def _not_for_python(order: JobOrder, hello: AgentHello) -> str:
+    of_python = {target.name for target in hello.targets if target.profiler is TargetProfiler.PYSPY}
+    return python_refusal(order) if order.name in of_python else ""
 
 
 def _beyond_limits(order: JobOrder, hello: AgentHello) -> str:

@@ -15,6 +15,7 @@ from support.elf_programs import compile_program, load_image, tool_output
 from symbolize.elf.symbol_table import parse_symbol_table
 from symbolize.kallsyms import parse_kallsyms
 from symbolize.locate import Locator, SearchPaths, own_vdso, running_kernel_build_id, running_kernel_symbols
+from symbolize.root_directory import RootDirectory
 
 SOURCE = "__attribute__((noinline)) int twice(int x) { return 2 * x; }\nint main(int c, char** v) { return twice(c); }\n"
 
@@ -103,7 +104,7 @@ def test_extra_directories_and_sysroot(program: Path, tmp_path: Path) -> None:
     for search in (
         SearchPaths(extra_directories=(tmp_path / "root",)),
         SearchPaths(extra_directories=(program.parent,)),
-        SearchPaths(sysroot=tmp_path / "root"),
+        SearchPaths(sysroot=RootDirectory(tmp_path / "root")),
     ):
         found = Locator(search).locate(file_dso(recorded, build_id))
         assert found.image is not None

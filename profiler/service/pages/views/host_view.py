@@ -8,7 +8,7 @@ from enum import StrEnum
 from profiler.model.fitness import Fitness, FitnessCheck
 from profiler.model.quick_dataclass import dataclass
 from profiler.protocol.clock import ClockOffset
-from profiler.protocol.hello import AgentHello, AgentLimits, SpoolState
+from profiler.protocol.hello import AgentHello, AgentLimits, SpoolState, TargetProfiler
 from profiler.service.agents.agent_registry import KnownAgent
 from profiler.service.agents.known_hosts import SILENT_HELLOS
 from profiler.service.pages.views.times import ago, moment, span
@@ -122,5 +122,6 @@ def _targets(hello: AgentHello) -> tuple[str, ...]:
     for target in hello.targets:
         facts = [f"swaps between {', '.join(target.variants)}"] if target.variants else []
         facts += ["metrics"] if target.has_metrics else []
+        facts += [f"by {target.profiler}"] if target.profiler is not TargetProfiler.PERF else []
         shown.append(f"{target.name} ({'; '.join(facts)})" if facts else target.name)
     return tuple(shown)

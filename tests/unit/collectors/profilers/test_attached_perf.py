@@ -15,7 +15,13 @@ from typing import Any
 import pytest
 
 from collectors.processes.guard import GroupGuard
-from collectors.profilers.attached_perf import ATTEMPTS, FAILURES_WITH_CHILDREN, TRIES_FOR_NEWCOMERS, attach
+from collectors.profilers.attached_perf import (
+    ATTEMPTS,
+    FAILURES_WITH_CHILDREN,
+    TRIES_FOR_NEWCOMERS,
+    attach,
+    kernel_tells_builds,
+)
 from collectors.profilers.perf_control import ControlDescriptors, open_channel
 from collectors.targets.attach_target import AttachTarget, find_target
 from collectors.targets.target_finder import TargetFinder
@@ -236,3 +242,20 @@ def test_cpu_time_is_that_of_perf_alone(target: AttachTarget, tmp_path: Path, mo
         end, used_ns = perf.finish()
     assert end.failure == ""
     assert 0 < used_ns < 5e8
+
+
+@pytest.mark.parametrize(
+    ("perf", "kernel", "tells"),
+    [
+        ("6.1.187", "6.18.44-fc", True),
+        ("5.12", "5.12.0", True),
+        ("5.11.9", "6.1.0", False),
+        ("6.1", "5.10.0-28-amd64", False),
+        ("unknown", "6.1.0", False),
+    ],
+)
+def test_which_kernels_and_perfs_tell_builds(perf: str, kernel: str, tells: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """--buildid-mmap came with both."""
+    uname = os.uname_result(("Linux", "h", kernel, "", "x86_64"))
+    monkeypatch.setattr(os, "uname", lambda: uname)
+    assert kernel_tells_builds(perf) is tells

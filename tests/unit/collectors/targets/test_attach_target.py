@@ -15,7 +15,8 @@ import pytest
 
 from collectors.processes.process_status import thread_statuses
 from collectors.targets import attach_target, target_finder
-from collectors.targets.attach_target import cgroup_of, find_target, foreign_root, recorded_path
+from collectors.targets.attach_target import cgroup_of, find_target, recorded_path
+from collectors.targets.mapped_files import root_identity
 from collectors.targets.target_finder import TargetFinder
 from profiler.errors import CaptureError
 
@@ -76,7 +77,7 @@ def test_by_process_id(start: Start, tmp_path: Path) -> None:
     assert recorded_path(program) == str(tmp_path / "att-one")
     (tmp_path / "att-one").unlink()
     assert recorded_path(program) == str(tmp_path / "att-one")
-    assert foreign_root(process.pid) == -1
+    assert root_identity(process.pid) == root_identity("self")
     assert target.is_there()
     process.kill()
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -233,3 +234,19 @@ def test_sessions_for_show_and_rm(store: Store) -> None:
         resolve_session("tunde", store)
     with pytest.raises(UsageError, match="no such session"):
         resolve_session("session:tuned", store)
+
+
+def test_a_bare_name_is_no_file_where_the_directory_may_not_be_looked_into(tmp_path: Path) -> None:
+    """As in root's home after `runuser`."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    (tmp_path / "here/base").touch()
+    (tmp_path / "here").chmod(0o700)
+    assert may_be_files("base")
+    os.seteuid(65534)
+    try:
+        assert not may_be_files("base")
+        with pytest.raises(PermissionError):
+            may_be_files(str(tmp_path / "here/base"))
+    finally:
+        os.seteuid(0)

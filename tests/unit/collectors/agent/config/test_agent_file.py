@@ -10,7 +10,7 @@ from collectors.agent.config.agent_config import AgentConfig, WorkloadVariant
 from collectors.agent.config.agent_file import read_agent_file
 from collectors.targets.target_finder import TargetFinder
 from profiler.errors import UsageError
-from profiler.protocol.hello import AgentLimits, OfferedTarget, OfferedWorkload
+from profiler.protocol.hello import AgentLimits, OfferedTarget, OfferedWorkload, TargetProfiler
 
 HEAD = """\
 server = "https://aggregator:8640"
@@ -42,6 +42,15 @@ fat = "lcli-fat"
 TOKEN = "slsc_" + "x" * 43
 
 
+PYTHON = """\
+[[target]]
+name = "tasks"
+comm = "celery"
+profiler = "py-spy"
+native = true
+"""
+
+
 def read(directory: Path, text: str, token: str = TOKEN, mode: int = 0o600) -> AgentConfig:
     (directory / "token").write_text(token + "\n")
     (directory / "token").chmod(mode)
@@ -69,6 +78,12 @@ def test_everything_is_read(tmp_path: Path) -> None:
     assert config.offered_workloads() == (OfferedWorkload("skip-slots", ("base", "fat")),)
 
 
+def test_a_python_process_is_offered_as_one(tmp_path: Path) -> None:
+    config = read(tmp_path, HEAD + PYTHON)
+    assert (config.targets[0].profiler, config.targets[0].has_native) == (TargetProfiler.PYSPY, True)
+    assert config.offered_targets() == (OfferedTarget("tasks", profiler=TargetProfiler.PYSPY),)
+
+
 def test_limits_that_are_not_given_hold_all_the_same(tmp_path: Path) -> None:
     assert read(tmp_path, HEAD).limits == AgentLimits(3600.0, 4999, 2 * 1024**3, 20.0)
 
@@ -92,6 +107,10 @@ def test_limits_that_are_not_given_hold_all_the_same(tmp_path: Path) -> None:
         (HEAD + BODY.replace('name = "node"', 'name = "../node"'), 12, "use letters"),
         (HEAD + BODY + '[[workload]]\nname = "skip-slots"\ncommand = ["{binary}"]\nvariants = { a = "/a" }\n', 26, "another"),
         (HEAD + "[[target]\n", 4, "not valid TOML"),
+        (HEAD + PYTHON.replace("py-spy", "pyspy"), 7, "'pyspy': expected 'perf' or 'py-spy'"),
+        (HEAD + PYTHON.replace('comm = "celery"', 'unit = "celery.service"'), 7, "find it by pid or comm"),
+        (HEAD + PYTHON.replace('"py-spy"', '"perf"'), 8, "perf always records native frames"),
+        (HEAD + PYTHON + 'metrics = "http://127.0.0.1:1/metrics"\n', 9, "read beside perf only"),
     ],
 )
 def test_a_mistake_is_told_with_its_line(tmp_path: Path, text: str, line: int, words: str) -> None:

@@ -16,10 +16,11 @@ from collectors.agent.jobs.job_values import JobTask
 from collectors.agent.jobs.order_check import is_job_id, longest_s, refusal
 from collectors.agent.jobs.run_job import swap_command
 from collectors.targets.target_finder import TargetFinder
-from profiler.protocol.hello import AgentLimits
+from profiler.protocol.hello import AgentLimits, TargetProfiler
 from profiler.protocol.job import JobKind, JobOrder, OrderedMetric
 
 NOW_NS = 1_800_000_000 * 10**9
+SOON_NS = NOW_NS + 5 * 10**9
 CONFIG = AgentConfig(
     server="https://a:1",
     token="t" * 20,
@@ -28,15 +29,20 @@ CONFIG = AgentConfig(
     targets=(
         ConfiguredTarget("node", TargetFinder(comm="node"), "http://127.0.0.1:1/metrics", ("a", "b"), ("deploy", "{variant}")),
         ConfiguredTarget("plain", TargetFinder(pid=1)),
+        ConfiguredTarget("tasks", TargetFinder(comm="celery"), profiler=TargetProfiler.PYSPY),
     ),
     workloads=(ConfiguredWorkload("load", ("{binary}", "x"), (WorkloadVariant("base", "/opt/base"),)),),
 )
 ATTACH = JobOrder("id", JobKind.ATTACH, "node", "a", "s1", "i1", 3, window_s=10.0, windows=10, frequency_hz=999)
+TASKS = replace(ATTACH, name="tasks")
 RUN = JobOrder("id", JobKind.RUN, "load", "base", "s1", "i1", 0)
 SWAP = JobOrder("id", JobKind.SWAP, "node", "b", "s1", "i1", 0)
 
 
-@pytest.mark.parametrize("order", [ATTACH, RUN, SWAP, replace(ATTACH, start_at_ns=NOW_NS + 5 * 10**9)])
+@pytest.mark.parametrize(
+    "order",
+    [ATTACH, RUN, SWAP, replace(ATTACH, start_at_ns=SOON_NS), TASKS, replace(TASKS, start_at_ns=SOON_NS, is_profiled=False)],
+)
 def test_what_the_file_allows_is_done(order: JobOrder) -> None:
     assert refusal(order, CONFIG, NOW_NS) == ""
 
@@ -44,7 +50,7 @@ def test_what_the_file_allows_is_done(order: JobOrder) -> None:
 @pytest.mark.parametrize(
     ("order", "words"),
     [
-        (replace(ATTACH, name="nod"), "no target 'nod'; this agent's file has node, plain"),
+        (replace(ATTACH, name="nod"), "no target 'nod'; this agent's file has node, plain, tasks"),
         (replace(ATTACH, name="load"), "no target"),
         (replace(RUN, name="node"), "no workload"),
         (replace(RUN, name="../../bin/sh"), "no workload"),
@@ -79,6 +85,10 @@ def test_what_the_file_allows_is_done(order: JobOrder) -> None:
         (replace(RUN, metrics=(OrderedMetric("m", "regex:" + "(a+)+" * 200),)), "longer than 500"),
         (replace(RUN, metrics=(OrderedMetric("m", "regex:("),)), "not a regular expression"),
         (replace(RUN, metrics=(OrderedMetric("m", "stat:cycles"),)), "live processes"),
+        (replace(TASKS, start_at_ns=SOON_NS), "begins when it has found the interpreter"),
+        (replace(TASKS, event="cycles"), "which counts samples of non-idle wall time and no event: leave event 'cycles' out"),
+        (replace(TASKS, call_graph="fp"), "reads stacks from the interpreter: leave call graph 'fp' out"),
+        (replace(TASKS, metrics=(OrderedMetric("m", "x_seconds"),)), "no page of metrics"),
         (replace(RUN, runs=0), "0 runs"),
         (replace(RUN, runs=10_001), "10001 runs"),
     ],
@@ -123,7 +133,7 @@ def test_how_long_a_job_may_take() -> None:
 def test_whatever_is_ordered_only_names_of_the_file_pass(order: JobOrder) -> None:
     if refusal(order, CONFIG, NOW_NS):
         return
-    assert order.name in ("node", "plain", "load")
+    assert order.name in ("node", "plain", "load", "tasks")
     assert order.frequency_hz <= 999
     if order.kind is JobKind.RUN:
         assert (order.name, order.variant) == ("load", "base")

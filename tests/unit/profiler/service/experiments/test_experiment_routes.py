@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from profiler.codec.json_values import to_json
-from profiler.protocol.hello import OfferedTarget
+from profiler.protocol.hello import OfferedTarget, TargetProfiler
 from profiler.protocol.job import JobKind, JobOrder
 from profiler.service.access.token_registry import Scope, Token, digest_of, new_secret
 from profiler.service.aggregator import Aggregator, open_aggregator
@@ -100,6 +100,16 @@ def test_a_process_is_measured_by_one_experiment_at_a_time(ask: Ask, aggregator:
         aggregator.agents.greet(name, hello([OfferedTarget("node")]), aggregator.clock_ns())
     others = {"h1": "base", "h2": "base", "h3": "base", "g1": "fat", "g2": "fat", "g3": "fat"}
     assert ask("POST", "", json={**PLAN, "plan": agent_plan(others)}).status_code == 201
+
+
+def test_python_processes_take_part_without_a_profile_only(ask: Ask, aggregator: Aggregator) -> None:
+    said = hello([OfferedTarget("node", profiler=TargetProfiler.PYSPY)])
+    aggregator.agents.greet("f3", said, aggregator.clock_ns())
+    refused = ask("POST", "", json={**PLAN, "plan": agent_plan(SIX, profile="separate")})
+    assert refused.status_code == 409
+    assert "agent f3: target 'node' is recorded by py-spy, which begins when it has found" in refused.json()["detail"]
+    assert aggregator.store.sessions() == ()
+    assert ask("POST", "", json={**PLAN, "plan": agent_plan(SIX, profile="none")}).status_code == 201
 
 
 def test_nobody_swaps_a_process_that_an_experiment_measures(ask: Ask, aggregator: Aggregator) -> None:
