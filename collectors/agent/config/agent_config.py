@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from collectors.targets.target_finder import TargetFinder
-from profiler.protocol.hello import AgentLimits, OfferedTarget, OfferedWorkload
+from profiler.protocol.hello import AgentLimits, AgentOffer, OfferedTarget, OfferedWorkload
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +62,11 @@ class AgentConfig:
     def workload(self, name: str) -> ConfiguredWorkload | None:
         return next((workload for workload in self.workloads if workload.name == name), None)
 
-    def offered_targets(self) -> tuple[OfferedTarget, ...]:
-        return tuple(OfferedTarget(target.name, target.variants, bool(target.metrics)) for target in self.targets)
-
-    def offered_workloads(self) -> tuple[OfferedWorkload, ...]:
-        return tuple(OfferedWorkload(load.name, tuple(known.name for known in load.variants)) for load in self.workloads)
+    @property
+    def offer(self) -> AgentOffer:
+        """What the aggregator is told of it: neither commands nor paths."""
+        return AgentOffer(
+            tuple(OfferedTarget(target.name, target.variants, bool(target.metrics)) for target in self.targets),
+            tuple(OfferedWorkload(load.name, tuple(known.name for known in load.variants)) for load in self.workloads),
+            self.limits,
+        )

@@ -36,7 +36,7 @@ def operator_routes(aggregator: Aggregator) -> APIRouter:
         agent = next((each for each in aggregator.agents.agents() if each.name == body.agent), None)
         if agent is None:
             raise Problem(404, "No such agent", "no agent of this name ever said hello; `slotscope hosts` lists them")
-        refusal = refusal_of(body.order, agent.hello)
+        refusal = refusal_of(body.order, agent.hello, aggregator.clock_ns())
         if refusal:
             raise Problem(409, "The agent would refuse the order", refusal)
         _check_not_measured(aggregator, body)

@@ -23,6 +23,9 @@ from profiler.store.store import Store
 from profiler.toml.toml_positions import toml_positions
 from profiler.toml.toml_table import nearest_name
 
+# Of orders that are made to be looked at only: they say no time to begin, so that it does not matter what time it is.
+_NO_MOMENT_NS = 0
+
 
 def checked_plan(text: str, name: str, agents: AgentRegistry) -> ExperimentPlan:
     """The plan in ``text``, of a file called ``name``.  ``UsageError``, with name and line, for one that cannot be carried out
@@ -45,12 +48,9 @@ def _refusal(turns: TurnPlan, target: PlanTarget, known: dict[str, AgentHello]) 
     if hello is None:
         return f"no agent {target.agent!r} has said hello{nearest_name(target.agent, sorted(known))}", "agent"
     kind, turn = ("workload" if target.workload else "process"), turns.turns[0]
-    refusal = refusal_of(turns.measure_order(turn, target, "", "", 0), hello)
+    refusal = refusal_of(turns.measure_order(turn, target, "", "", _NO_MOMENT_NS), hello, _NO_MOMENT_NS)
     if not refusal and turns.needs_swaps:
-        refusal = refusal_of(turns.swap_order(turn, target, "", ""), hello)
-    offered = next((offer for offer in hello.targets if offer.name == target.process), None)
-    if not refusal and offered is not None and turns.plan.metrics and not offered.has_metrics:
-        refusal = f"its agent.toml names no page of metrics for {target.process!r}"
+        refusal = refusal_of(turns.swap_order(turn, target, "", ""), hello, _NO_MOMENT_NS)
     return (f"agent {target.agent}: {refusal}" if refusal else ""), kind
 
 
