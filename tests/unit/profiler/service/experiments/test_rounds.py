@@ -141,7 +141,7 @@ def test_host_whose_clock_nobody_knows_is_not_believed_to_have_begun_in_time() -
 
 
 def test_host_of_another_version_is_asked_for_nothing_until_it_is_upgraded() -> None:
-    """As when the aggregator was upgraded in the middle of an experiment: an older agent would not know all that it is asked."""
+    """As when the aggregator was upgraded in the middle of an experiment: an older agent would not know all it is asked."""
     experiment = simulated(agent_plan(SIX), lambda node, number: Deed.DONE)
     hosts, coordinator = experiment.hosts, experiment.coordinator()
     hosts.agents.greet("b2", replace(hello(host="b2"), protocol=PROTOCOL_VERSION - 1), hosts.now_ns)
