@@ -13,7 +13,7 @@ from profiler.protocol.job import JobKind, JobOrder, JobReport, JobState
 from profiler.service.agents.agent_registry import KnownAgent
 from profiler.service.experiments.capture_shelf import MissedWindow
 from profiler.service.experiments.course import Course
-from profiler.service.experiments.experiment_board import SubmittedExperiment
+from profiler.service.experiments.experiment_board import Check, SubmittedExperiment
 from profiler.service.jobs.job_board import StoredJob
 from profiler.store.records import SessionState
 
@@ -192,7 +192,8 @@ class MemoryExperiments:
     stored: dict[str, SubmittedExperiment] = field(default_factory=dict)
     counts: set[str] = field(default_factory=set)
 
-    def add(self, experiment: SubmittedExperiment) -> None:
+    def add(self, experiment: SubmittedExperiment, check: Check) -> None:
+        check(self.experiments(only_open=True))
         self.stored[experiment.session] = experiment
 
     def experiment(self, session: str) -> SubmittedExperiment | None:

@@ -56,7 +56,7 @@ def operator_routes(aggregator: Aggregator) -> APIRouter:
 
 def _check_not_measured(aggregator: Aggregator, body: JobSubmission) -> None:
     """``Problem`` 409 for a swap in the middle of an experiment."""
-    session = in_use(aggregator.experiments).get((body.agent, body.order.name), "")
+    session = in_use(aggregator.experiments.experiments(only_open=True)).get((body.agent, body.order.name), "")
     if session and body.order.kind is JobKind.SWAP:
         detail = f"experiment {session} measures {body.order.name} of agent {body.agent}: wait for its end, or cancel it"
         raise Problem(409, "An experiment measures it", detail)

@@ -16,6 +16,7 @@ from profiler.protocol.hello import AgentHello
 from profiler.service.agents.agent_registry import AgentRegistry
 from profiler.service.experiments.course import Course
 from profiler.service.experiments.experiment_board import ExperimentBoard, SubmittedExperiment
+from profiler.service.experiments.in_use import check_free
 from profiler.service.experiments.turns import TurnPlan
 from profiler.service.jobs.order_check import refusal_of
 from profiler.store.records import SessionStart
@@ -55,14 +56,22 @@ def _refusal(turns: TurnPlan, target: PlanTarget, known: dict[str, AgentHello]) 
 
 
 def submit(plan: ExperimentPlan, store: Store, experiments: ExperimentBoard, now_ns: int) -> SubmittedExperiment:
-    """Begins the session of a checked plan; the coordinator does the rest.  ``StoreError``."""
+    """Begins the session of a checked plan; the coordinator does the rest.
+
+    ``UsageError``: an open experiment measures one of its targets; of plans that are submitted at the same moment one begins.
+    ``StoreError``.
+    """
     started_at = datetime.fromtimestamp(now_ns // 1_000_000_000, UTC).isoformat(timespec="seconds")
     session = store.begin_session(SessionStart(started_at, "", (), plan.seed, has_rounds=True))
     plan = replace(plan, path=Path(plan.path.name))
     store.put_document(session, DOCUMENT, encode_record(experiment_record(plan, _variants(plan))))
     course = Course(since_ns=now_ns, retries_left=plan.retries)
     submitted = SubmittedExperiment(session, plan.name, plan.path.name, plan.text, now_ns, course)
-    experiments.add(submitted)
+    try:
+        experiments.add(submitted, lambda others: check_free(plan, others))
+    except UsageError:
+        store.remove_session(session)
+        raise
     return submitted
 
 
