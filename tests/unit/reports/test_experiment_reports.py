@@ -140,6 +140,18 @@ def test_builds_and_what_they_cost() -> None:
     assert [bytes_text(size) for size in (0, 12, 1500, 2_500_000)] == ["", "12 B", "1.5 kB", "2.5 MB"]
 
 
+@pytest.mark.parametrize(
+    ("made", "command"),
+    [
+        (record(plan_path="plans/skip slots.toml"), "slotscope experiment run 'plans/skip slots.toml'"),
+        (record(plan_path="devnet.toml", is_over_agents=True), "slotscope experiment run devnet.toml --server URL"),
+    ],
+)
+def test_how_to_repeat_it_is_a_command_that_can_be_typed(made: ExperimentRecord, command: str) -> None:
+    """An experiment over agents is nothing that this machine could run by itself."""
+    assert f"\n{command}\n" in render_experiment_markdown(experiment(made))
+
+
 def test_the_primary_metric_is_the_headline() -> None:
     report = experiment(record(primary="epoch"))
     condition = report.result.conditions[0]
