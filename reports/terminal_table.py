@@ -52,7 +52,8 @@ def render_table(columns: Sequence[Column], style: TerminalStyle) -> str:
     """Header and rows, each ending with a newline, without trailing blanks; at most ``style.width`` cells wide unless the
     columns that must stay are wider.  Blocks are parted by an empty line."""
     places = [place for place, column in enumerate(columns) if column.keep == KEEP_ALWAYS or any(column.cells)]
-    blocks, left = [], set(places)
+    blocks: list[str] = []
+    left = set(places)
     while left:
         asked = [place for place in places if place in left or place == 0 or columns[place].is_repeated]
         shown = _fitting_places(columns, asked, style.width, is_first=not blocks)

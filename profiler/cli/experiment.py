@@ -101,8 +101,8 @@ def _run(arguments: argparse.Namespace, context: CliContext) -> int:
         try:
             session = run_experiment(plan, store, progress, is_resumed=arguments.resume)
         except KeyboardInterrupt:
-            command = ("slotscope", "experiment", "run", str(arguments.plan), "--resume")
-            print(f"next: {shlex.join(command)}", file=context.stderr)
+            words = ("slotscope", "experiment", "run", str(arguments.plan), "--resume")
+            print(f"next: {shlex.join(words)}", file=context.stderr)
             raise
     context.stdout.write(f"session {session}: `slotscope experiment show {session}` shows what it found\n")
     return 0

@@ -195,6 +195,8 @@ class Coordinator:
             captures = job.report.captures if job is not None else ()
             if not reasons[task.node]:
                 self.experiments.count(session, captures)
+                for capture in captures:
+                    self.shelf.count(session, capture)
                 continue
             is_there = [self.shelf.leave_out(session, capture, reasons[task.node]) for capture in captures]
             if task.problem and not any(is_there):
