@@ -11,6 +11,7 @@ import signal
 import statistics
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -103,6 +104,13 @@ def token(server: Server, name: str, scope: Scope) -> str:
     return secret
 
 
+def await_hellos(server: Server) -> None:
+    registry, deadline = open_aggregator(server.store, create=False).agents, time.monotonic() + 60
+    while {known.name for known in registry.agents()} != set(COSTS):
+        assert time.monotonic() < deadline, registry.agents()
+        time.sleep(0.05)
+
+
 @contextlib.contextmanager
 def agents(server: Server, late: dict[str, int]) -> Iterator[dict[str, ScriptedAgent]]:
     """One per node; the job of that number of a node in ``late`` begins too late."""
@@ -120,6 +128,7 @@ def agents(server: Server, late: dict[str, int]) -> Iterator[dict[str, ScriptedA
     try:
         for agent in made.values():
             agent.start()
+        await_hellos(server)
         yield made
     finally:
         for agent in made.values():
