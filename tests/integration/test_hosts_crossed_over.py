@@ -94,7 +94,6 @@ def gap_ms(capture: Capture) -> float:
 def check_starts(fleet: Fleet) -> None:
     """Of every turn, and against clocks that the agents had no part in: theirs are up to an hour wrong."""
     turns = window_starts(fleet.store, gap_ms)
-    print(told(turns))
     for (_, mode), starts in turns.items():
         assert len(starts) == 8
         assert clock_skew_ms(starts) < SKEW_MS, told(turns)
@@ -135,6 +134,7 @@ def test_eight_hosts_are_swapped_and_each_is_its_own_pair(nodes: HostedNodes, tm
         done = fleet.ask("experiment", "run", str(plan(tmp_path / "plan.toml")), seconds=400)
         assert done.returncode == 0, done.stdout + done.stderr
         rounds = counting_captures(fleet)
+        print(told(window_starts(fleet.store, gap_ms)))
         both = itertools.product(range(2 * RUNS), (RunMode.PLAIN, RunMode.PROFILED))
         assert {key: len(captures) for key, captures in rounds.items()} == dict.fromkeys(both, 8)
         check_starts(fleet)

@@ -71,7 +71,9 @@ def target(node: str) -> str:
 
 def parallel_plan(path: Path, arms: dict[str, str], runs: int) -> Path:
     text = f'[experiment]\nname = "devnet"\ndesign = "parallel"\nruns = {runs}\nwindow = "{WINDOW_S:g} s"\n'
-    text += f'frequency = {FREQUENCY_HZ}\ncall_graph = "fp"\n[[variant]]\nname = "base"\n[[variant]]\nname = "fast"\n'
+    text += (
+        f'frequency = {FREQUENCY_HZ}\nretries = 6\ncall_graph = "fp"\n[[variant]]\nname = "base"\n[[variant]]\nname = "fast"\n'
+    )
     for node, variant in arms.items():
         text += f'[[target]]\nvariant = "{variant}"\nagent = "{node}"\nprocess = "node"\n'
     path.write_text(text)
@@ -108,7 +110,6 @@ def gap_ms(capture: Capture) -> float:
 def check_starts(fleet: Fleet) -> None:
     """Of every turn, and against clocks that the agents had no part in: theirs are seconds wrong."""
     turns = window_starts(fleet.store, gap_ms)
-    print(told(turns))
     for (_, mode), starts in turns.items():
         assert len(starts) == 6
         assert clock_skew_ms(starts) < SKEW_MS, told(turns)
@@ -128,6 +129,7 @@ def test_three_hosts_against_three_with_clocks_that_are_seconds_apart(nodes: Nod
         done = fleet.ask("experiment", "run", str(parallel_plan(tmp_path / "plan.toml", arms, 2)), seconds=240)
         assert done.returncode == 0, done.stdout + done.stderr
         rounds = counting_captures(fleet)
+        print(told(window_starts(fleet.store, gap_ms)))
         both = itertools.product((0, 1), (RunMode.PLAIN, RunMode.PROFILED))
         assert {key: len(captures) for key, captures in rounds.items()} == dict.fromkeys(both, 6)
         check_starts(fleet)
