@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass
 
 from collectors.processes.process_status import all_processes, tree
 from collectors.processes.process_times import CpuUsage, cpu_usage
 from collectors.targets.target_finder import TargetFinder, found_processes, longer_name_hint
 from profiler.errors import CaptureError
+from profiler.model.quick_dataclass import dataclass
 
 _SETTLE_SLACK_S = 0.1
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import shlex
-from dataclasses import dataclass
 from enum import StrEnum
+
+from profiler.model.quick_dataclass import dataclass
 
 
 class Design(StrEnum):
@@ -125,6 +125,8 @@ class ExperimentRecord:
     def command_again(self) -> str:
         """What runs the plan anew; the plan and the aggregator's address are for the reader to fill in where they are not
         known."""
+        import shlex
+
         command = shlex.join(("slotscope", "experiment", "run", self.plan_path or "plan.toml"))
         return f"{command} --server URL" if self.is_over_agents else command
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
+from profiler.model.quick_dataclass import dataclass
 from profiler.service.experiments.course import Course
 
 
