@@ -255,7 +255,8 @@ class _Analysis:
             reasons = sorted({info.outcome.failure for info in self.failed})
             what = "1 failed run is" if len(self.failed) == 1 else f"{len(self.failed)} failed runs are"
             message = f"{self._arm.name}: {what} left out ({'; '.join(reasons)})"
-            found.append(ReportWarning("failed-runs", message, "look at their output with slotscope show"))
+            command = f"slotscope show {self.failed[0].identity.session}".rstrip()
+            found.append(ReportWarning("failed-runs", message, f"look at their output: {command}"))
         unmarked = sum(not result.marked_samples for result in results)
         if self._phase is not None and unmarked:
             have = "has no sample in the phase and counts" if unmarked == 1 else "have no sample in the phase and count"

@@ -99,7 +99,7 @@ def _folded(report: ExperimentReport) -> list[str]:
     for given in record.inputs:
         note = f" ({text(given.note)})" if given.note else ""
         blocks.append(f"Input {name(given.name)}{note}: {given.size_bytes:,} bytes, SHA-256 {given.sha256}")
-    blocks.append("How to repeat it:\n\n" + code_block([f"slotscope experiment run {record.plan_path or 'plan.toml'}"]))
+    blocks.append("How to repeat it:\n\n" + code_block([record.command_again]))
     for condition in report.result.conditions:
         for candidate in condition.comparison.candidates:
             blocks.append(f"#### Values of {name(condition.comparison.baseline_name)} and {name(candidate.name)}")

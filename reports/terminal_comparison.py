@@ -44,6 +44,8 @@ _FOOTNOTES = {
 }
 _EXTRA = ("sigma", "runs", "apart")
 _HEADER_WIDTH = 14
+# Interval and p: what a change is quoted with is never dropped, and stays together.
+_PASTED = 70
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +143,9 @@ def _rows_table(report: ComparisonReport, candidate: CandidateComparison, style:
             short_cells=_cells([*(row.name for row in rows), "total"], rest, rest.label if rest else ""),
         ),
         *_mean_columns(report, candidate, tested, rest),
-        Column(f"delta {scale.unit}".rstrip(), _cells(deltas, rest, scale.signed(rest.delta) if rest else "")),
+        Column(
+            f"delta {scale.unit}".rstrip(), _cells(deltas, rest, scale.signed(rest.delta) if rest else ""), is_repeated=True
+        ),
         *_effect_columns(tested, rest),
     ]
     return render_table(columns, style).rstrip("\n")
@@ -157,9 +161,9 @@ def _metrics_table(report: ComparisonReport, candidate: CandidateComparison, sty
     ]
     columns = [
         Column("metric", tuple(row.row.label for row in tested), is_text=True),
-        Column("unit", tuple(row.scale.unit for row in tested), keep=90, is_word=True),
+        Column("unit", tuple(row.scale.unit for row in tested), keep=90, is_word=True, is_repeated=True),
         *_mean_columns(report, candidate, tested, None),
-        Column("delta", tuple(delta_text(row.row, row.scale) for row in tested)),
+        Column("delta", tuple(delta_text(row.row, row.scale) for row in tested), is_repeated=True),
         *_effect_columns(tested, None, "p"),  # each is a family of its own: there is nothing to adjust
     ]
     return render_table(columns, style).rstrip("\n")
@@ -192,16 +196,18 @@ def _effect_columns(tested: Sequence[_Tested], rest: RowsSum | None, p_header: s
     verdicts = [verdict_word(row.row, row.terms) for row in tested]
     styles = [row.style for row in tested]
     numbers = (
-        (p_header, 40, [probability(row.p_adjusted) for row in rows]),
         ("sigma", 20, ["" if row.sigma is None else f"{row.sigma:.1f}" for row in rows]),
         ("visible", 35, [visible_effect_text(row.row, row.scale) for row in tested]),
         ("runs", 30, ["" if row.runs_needed is None else str(row.runs_needed) for row in rows]),
         ("apart", 10, ["yes" if row.no_overlap and row.p is not None else "" for row in rows]),
     )
+    intervals = [interval_text(row.row.delta_interval, row.scale) for row in tested]
+    p_values = [probability(row.p_adjusted) for row in rows]
     return [
-        Column("95 % interval", _cells([interval_text(row.row.delta_interval, row.scale) for row in tested], rest), keep=50),
+        Column("95 % interval", _cells(intervals, rest), keep=_PASTED, goes_below=True),
         Column("change", _cells([relative_change(row) for row in rows], rest), keep=80),
         Column("verdict", _cells(verdicts, rest), is_word=True, styles=_cells(styles, rest)),
+        Column(p_header, _cells(p_values, rest), keep=_PASTED, goes_below=True),
         *(Column(header, _cells(cells, rest), keep, is_extra=header in _EXTRA) for header, keep, cells in numbers),
     ]
 

@@ -12,7 +12,7 @@ from reports.comparison_report import comparison_scale
 from reports.experiment_report import ExperimentReport
 from reports.plain_text import printable
 from reports.terminal_comparison import candidate_sections
-from reports.terminal_table import Column, TerminalStyle, render_table, wrap
+from reports.terminal_table import KEEP_ALWAYS, Column, TerminalStyle, render_table, wrap
 from reports.wording import profiling_cost_text
 
 
@@ -87,7 +87,14 @@ def _table(cells: tables.TextTable, style: TerminalStyle) -> str:
     if not cells.rows:
         return ""
     columns = [
-        Column(header, tuple(row[place] for row in cells.rows), keep=100 - place, is_text=place in cells.text_columns)
+        Column(
+            header,
+            tuple(row[place] for row in cells.rows),
+            keep=KEEP_ALWAYS - place,
+            is_text=place in cells.text_columns,
+            is_extra=bool(place),
+            goes_below=True,
+        )
         for place, header in enumerate(cells.headers)
     ]
     return render_table(columns, style).rstrip("\n")

@@ -34,6 +34,11 @@ class AttachTarget:
         """Names this process among those that take its place."""
         return f"{self.name}-{self.pid}"
 
+    @property
+    def finder(self) -> TargetFinder:
+        """Finds this very process, or all of its cgroup."""
+        return TargetFinder(cgroup=self.cgroup) if self.cgroup else TargetFinder(pid=self.pid)
+
     def age_s(self) -> float:
         """Seconds since it started."""
         return time.clock_gettime(time.CLOCK_BOOTTIME) - self.started / os.sysconf("SC_CLK_TCK")

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from collectors.processes.guard import GroupGuard
@@ -173,8 +173,7 @@ class _PerfWindows:
 
     def _segment(self, upcoming: _Upcoming, planned_ns: int, begun_ns: int, before: Edge, gap_ns: int = -1) -> _Segment:
         edge_ns = edge_after(planned_ns, begun_ns, round(self.setting.plan.window_s * 1e9), self.end_ns)
-        started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
-        return _Segment(upcoming, started_at, begun_ns, edge_ns, before, before.reading, gap_ns)
+        return _Segment(upcoming, _wall_clock(begun_ns), begun_ns, edge_ns, before, before.reading, gap_ns)
 
     def _until_edge(self, segment: _Segment, instance: AttachedInstance) -> tuple[Cause, _Upcoming | None]:
         """Waits, and has the next perf attached in time for the edge; in the last window when perf does not last as long as
@@ -268,6 +267,12 @@ class _PerfWindows:
         self._failures = self._failures + 1 if cause is Cause.PROFILER else 0
         if self._failures >= _TRIES:
             raise CaptureError(f"perf ended by itself {_TRIES} times in a row: {end.failure or 'it gave no reason'}")
+
+
+def _wall_clock(moment_ns: int) -> str:
+    """Of a moment (CLOCK_MONOTONIC) that has only just passed.  ISO 8601 UTC."""
+    passed = timedelta(microseconds=(time.monotonic_ns() - moment_ns) / 1000)
+    return (datetime.now(UTC) - passed).isoformat(timespec="milliseconds")
 
 
 def _how(instance: AttachedInstance) -> str:

@@ -14,6 +14,7 @@ from collectors.processes.guard import GroupGuard
 from collectors.profilers.perf_record import perf_version
 from collectors.prometheus import check_series, fetch_text
 from collectors.targets.attach_target import AttachTarget, check_access, find_target
+from collectors.targets.watched_process import check_settled, look_at
 from profiler.attach.instance import AttachedInstance
 from profiler.attach.kept_windows import KeptWindows
 from profiler.attach.observer import AttachObserver
@@ -41,8 +42,8 @@ def attach_session(plan: AttachPlan, store: Store, stop: StopRequest, observer: 
     """perf watches until the end; every window is in the store soon after its own.  Several processes may do so at the same
     time, in one store, too.
 
-    ``CaptureError``, ``UsageError``: what is to be profiled is not there, may not be profiled, or came back as another build;
-    the moment to begin has passed.
+    ``CaptureError``, ``UsageError``: what is to be profiled is not there, may not be profiled, has not settled, or came back as
+    another build; the moment to begin has passed.
     """
     check_attach_plan(plan)
     check_frequency(plan.frequency_hz)
@@ -65,7 +66,8 @@ def python_session(
     """py-spy watches a Python process until it ends, somebody asks for the end, or ``plan.duration_s`` has been recorded, gaps
     not counted; every window is in the store soon after its own end.  ``has_native``: also C, C++ and Rust frames.
 
-    ``CaptureError``, ``UsageError``: what is to be profiled is not there, is not Python, or may not be profiled.
+    ``CaptureError``, ``UsageError``: what is to be profiled is not there, is not Python, may not be profiled, or has not
+    settled.
     """
     from collectors.profilers.pyspy import PySpySettings, pyspy_version
     from profiler.attach.pyspy_windows import PySpy
@@ -98,6 +100,8 @@ class _Session:
 
     def watch(self, target: AttachTarget) -> AttachSummary:
         plan = self.plan
+        if plan.settle_s:
+            check_settled(look_at(target.finder), plan.begin_at_ns or time.monotonic_ns(), plan.settle_s)
         with contextlib.ExitStack() as stack:
             instances = stack.enter_context(contextlib.ExitStack())
             instance = instances.enter_context(self.profiler.attached(target, plan))

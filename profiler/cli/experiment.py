@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -92,7 +93,7 @@ def _run(arguments: argparse.Namespace, context: CliContext) -> int:
         with signals_as_interrupts():
             return run_on_server(plan, options, context)
     if plan.is_over_agents:
-        command = f"slotscope experiment run {arguments.plan} --server URL"
+        command = f"{shlex.join(('slotscope', 'experiment', 'run', str(arguments.plan)))} --server URL"
         raise UsageError(f"{plan.path}: its targets are on agents: `{command}` hands it to their aggregator")
     store = open_store(context.store_directory, create=True)
     progress = ExperimentProgress(lambda line: print(line, file=context.stderr, flush=True), RecordingLines(context.stderr))
@@ -100,7 +101,8 @@ def _run(arguments: argparse.Namespace, context: CliContext) -> int:
         try:
             session = run_experiment(plan, store, progress, is_resumed=arguments.resume)
         except KeyboardInterrupt:
-            print(f"next: slotscope experiment run {arguments.plan} --resume", file=context.stderr)
+            words = ("slotscope", "experiment", "run", str(arguments.plan), "--resume")
+            print(f"next: {shlex.join(words)}", file=context.stderr)
             raise
     context.stdout.write(f"session {session}: `slotscope experiment show {session}` shows what it found\n")
     return 0

@@ -21,7 +21,7 @@ from profiler.model.headline import headline_metric
 from profiler.model.quality import ReportWarning
 from profiler.model.quick_dataclass import dataclass
 from profiler.pipeline import AnalysisOptions, Arm, Symbolizer, arm_costs
-from profiler.store.records import StoredSession
+from profiler.store.records import SessionState, StoredSession
 from profiler.store.store import Store
 
 _FLAGGED = (Verdict.FASTER, Verdict.SLOWER)
@@ -103,11 +103,21 @@ class Evaluator:
             runs = self.store.runs(session, label)
             if all(run.summary.failure for run in runs):
                 why = f" (the last one failed: {runs[-1].summary.failure})" if runs else ""
-                raise AnalysisError(f"session {session}: no finished run of {label}{why}; go on with `experiment run --resume`")
+                raise AnalysisError(f"session {session}: no finished run of {label}{why}; {_way_out(experiment)}")
             self.progress(f"{label}: loading {len(runs)} runs")
             arm = Arm(label, tuple(self.store.load(run) for run in runs))
             found.append(arm_costs(arm, self.options, self.symbolizer, self.progress))
         return found
+
+
+def _way_out(experiment: StoredExperiment) -> str:
+    """For one whose arms are not all there yet."""
+    session, record = experiment.session, experiment.record
+    if not record.is_over_agents:
+        return f"go on with `{record.command_again} --resume`"
+    if session.state is SessionState.RECORDING:
+        return f"it goes on: `slotscope experiment watch {session.name} --server URL` follows it"
+    return f"it has ended: `{record.command_again}` begins anew"
 
 
 def condition_names(record: ExperimentRecord) -> tuple[str, ...]:

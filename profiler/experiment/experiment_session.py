@@ -117,6 +117,7 @@ def experiment_record(plan: ExperimentPlan, built: Sequence[BuiltVariant]) -> Ex
         phase=plan.phase,
         plan_path=str(plan.path),
         plan_text=plan.text,
+        is_over_agents=plan.is_over_agents,
     )
 
 

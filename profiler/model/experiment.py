@@ -100,7 +100,8 @@ class MetricFacts:
 class ExperimentRecord:
     """``variants``: in the plan's order, ``baseline`` one of their names; the order is the ladder's.  ``primary``: the metric
     that the experiment is about, "" = CPU time.  ``per``: work units in one run, such as slots; times are shown divided by it.
-    ``margin``: changes up to this fraction count as none.  ``plan_text``: the plan file, whole."""
+    ``margin``: changes up to this fraction count as none.  ``plan_text``: the plan file, whole.
+    ``is_over_agents``: an aggregator carried it out."""
 
     name: str
     design: Design
@@ -118,6 +119,16 @@ class ExperimentRecord:
     phase: str = ""
     plan_path: str = ""
     plan_text: str = ""
+    is_over_agents: bool = False
+
+    @property
+    def command_again(self) -> str:
+        """What runs the plan anew; the plan and the aggregator's address are for the reader to fill in where they are not
+        known."""
+        import shlex
+
+        command = shlex.join(("slotscope", "experiment", "run", self.plan_path or "plan.toml"))
+        return f"{command} --server URL" if self.is_over_agents else command
 
     @property
     def better_higher(self) -> frozenset[str]:

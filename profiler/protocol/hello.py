@@ -9,7 +9,8 @@ from profiler.model.quick_dataclass import dataclass
 from profiler.model.run import HostFacts
 from profiler.protocol.clock import ClockOffset
 
-PROTOCOL_VERSION = 1
+# 2: orders say for how long a process must have been running (settle).
+PROTOCOL_VERSION = 2
 
 
 class TargetProfiler(StrEnum):
@@ -51,6 +52,15 @@ class AgentLimits:
 
 
 @dataclass(frozen=True, slots=True)
+class AgentOffer:
+    """All that an agent may be asked for."""
+
+    targets: tuple[OfferedTarget, ...]
+    workloads: tuple[OfferedWorkload, ...]
+    limits: AgentLimits
+
+
+@dataclass(frozen=True, slots=True)
 class SpoolState:
     """``waiting``: captures and debug files not yet taken by the aggregator.  ``problem``: why no job is taken, "" = none."""
 
@@ -73,6 +83,10 @@ class AgentHello:
     spool: SpoolState
     clock: ClockOffset | None = None
 
+    @property
+    def offer(self) -> AgentOffer:
+        return AgentOffer(self.targets, self.workloads, self.limits)
+
 
 @dataclass(frozen=True, slots=True)
 class Welcome:
@@ -82,3 +96,12 @@ class Welcome:
     protocol: int
     agent: str
     hello_s: float
+
+
+def version_problem(protocol: int) -> str:
+    """Why nothing can be asked of an agent that speaks this version of the protocol, "" = it can: another version would not
+    understand an order, or not all of it."""
+    if protocol == PROTOCOL_VERSION:
+        return ""
+    older = "agent" if protocol < PROTOCOL_VERSION else "aggregator"
+    return f"the agent speaks version {protocol}, this aggregator {PROTOCOL_VERSION}: upgrade slotscope of the {older}"

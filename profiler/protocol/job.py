@@ -35,7 +35,8 @@ class JobOrder:
     and SWAP one of those offered.  ``session``, ``instance``, ``round``: where the captures will belong.  ``start_at_ns``: the
     moment to begin, by the aggregator's clock (ns since 1970), 0 = at once; an agent that cannot begin then fails the job.
 
-    ATTACH: ``windows`` windows of ``window_s`` one after the other.  RUN: ``runs`` runs, each under perf when ``is_profiled``.
+    ATTACH: ``windows`` windows of ``window_s`` one after the other, of a process that has been running for ``settle_s`` before
+    each; else the job fails.  RUN: ``runs`` runs, each under perf when ``is_profiled``.
     ``event``, ``frequency_hz``, ``call_graph``, ``phase``: as the options of ``attach`` and ``record``; ATTACH with
     ``is_profiled`` False reads only CPU time and metrics."""
 
@@ -56,6 +57,7 @@ class JobOrder:
     call_graph: str = "auto"
     phase: str = ""
     metrics: tuple[OrderedMetric, ...] = ()
+    settle_s: float = 0.0
 
 
 class JobState(StrEnum):

@@ -36,6 +36,7 @@ from profiler.store.records import (
 from profiler.store.scratch import Scratch
 from profiler.store.sqlite_catalog import SqliteCatalog
 
+_DAMAGED = "its file is damaged"
 CAPTURE_SUFFIX, RAW_SUFFIX = ".capture", ".perf.data"
 
 
@@ -89,18 +90,19 @@ class Store:
             self._remove_blobs(blob)
         return stored.key
 
-    def leave_out(self, run: StoredRun, failure: str) -> None:
-        """The run stays, and counts as failed for this reason from now on; one that failed already keeps its own."""
-        if run.summary.failure:
+    def mark(self, run: StoredRun, failure: str) -> None:
+        """The run stays, and counts as failed for this reason from now on; "" = it counts."""
+        if run.summary.failure == failure:
             return
         try:
             capture = self.load(run)
         except FormatError:  # nobody reads it any more
-            self.catalog.replace_run(run.key, replace(run.summary, failure=failure), run.blob, run.size_bytes)
+            self.catalog.replace_run(run.key, replace(run.summary, failure=failure or _DAMAGED), run.blob, run.size_bytes)
             return
         outcome = replace(capture.info.outcome, failure=failure)
         capture = replace(capture, info=replace(capture.info, outcome=outcome))
-        data, blob = encode(capture), f"{run.blob.removesuffix(CAPTURE_SUFFIX)}-left-out{CAPTURE_SUFFIX}"
+        mark = "left-out" if failure else "counted"
+        data, blob = encode(capture), f"{run.blob.removesuffix(CAPTURE_SUFFIX)}-{mark}{CAPTURE_SUFFIX}"
         if not self.blobs.put(blob, data):  # killed before the next line, another time
             data = self.blobs.get(blob)
         self.catalog.replace_run(run.key, summarize(capture), blob, len(data))

@@ -100,6 +100,6 @@ def _folded(report: ExperimentReport) -> list[str]:
         *values,
         *(details(f"Builds, hosts and commands of {arm.name}", arm_facts(arm)) for arm in report.arms),
         details("Inputs", items(inputs)),
-        details("How to repeat it", code_block([f"slotscope experiment run {record.plan_path or 'plan.toml'}"])),
+        details("How to repeat it", code_block([record.command_again])),
         details("The plan", code_block(record.plan_text.splitlines())),
     ]

@@ -6,10 +6,12 @@ import contextlib
 import json
 import os
 import re
+import shlex
 import signal
 import statistics
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -102,6 +104,13 @@ def token(server: Server, name: str, scope: Scope) -> str:
     return secret
 
 
+def await_hellos(server: Server) -> None:
+    registry, deadline = open_aggregator(server.store, create=False).agents, time.monotonic() + 60
+    while {known.name for known in registry.agents()} != set(COSTS):
+        assert time.monotonic() < deadline, registry.agents()
+        time.sleep(0.05)
+
+
 @contextlib.contextmanager
 def agents(server: Server, late: dict[str, int]) -> Iterator[dict[str, ScriptedAgent]]:
     """One per node; the job of that number of a node in ``late`` begins too late."""
@@ -119,6 +128,7 @@ def agents(server: Server, late: dict[str, int]) -> Iterator[dict[str, ScriptedA
     try:
         for agent in made.values():
             agent.start()
+        await_hellos(server)
         yield made
     finally:
         for agent in made.values():
@@ -219,3 +229,80 @@ def test_cancelled(server: Server, tmp_path: Path) -> None:
     assert (watched.returncode, "cancelled" in watched.stderr) == (1, True)
     states = {job.report.state for job in open_aggregator(server.store, create=False).jobs.jobs(session)}
     assert states == {"cancelled"}
+
+
+def commands_in(text: str) -> list[list[str]]:
+    """Every command of slotscope that a text advises: between backticks, or a line of its own."""
+    found = re.findall(r"`(slotscope [^`\n]+)`|^(slotscope .+)$|: (slotscope show \S+?)\)?$", text, re.MULTILINE)
+    return [shlex.split(next(filter(None, groups))) for groups in found]
+
+
+def begun(advice: list[str], server: Server, tmp_path: Path) -> subprocess.Popen[str]:
+    """As somebody types it where the plan is, who knows the aggregator's address and has a token; commands without one are for
+    the aggregator's host."""
+    words = [server.url if word == "URL" else word for word in advice[1:]]
+    environment = {**os.environ, "SLOTSCOPE_TOKEN_FILE": str(tmp_path / "operator"), "SLOTSCOPE_STORE": str(server.store)}
+    pipe = subprocess.PIPE
+    return subprocess.Popen([*slotscope(), *words], stdout=pipe, stderr=pipe, text=True, cwd=tmp_path, env=environment)
+
+
+def carried_out(advice: list[str], server: Server, tmp_path: Path) -> tuple[int, str, str]:
+    """Exit code, output, messages."""
+    process = begun(advice, server, tmp_path)
+    out, errors = process.communicate(timeout=120)
+    return process.returncode, out, errors
+
+
+def session_of(following: subprocess.Popen[str]) -> str:
+    assert following.stderr is not None
+    return next(line for line in following.stderr if line.startswith("session")).split()[1]
+
+
+def left_alone(following: subprocess.Popen[str]) -> list[list[str]]:
+    """The commands that are told when somebody stops following."""
+    following.send_signal(signal.SIGINT)
+    _, errors = following.communicate(timeout=30)
+    return commands_in(errors.replace("look at it: ", "\n").replace("end it: ", "\n"))
+
+
+def test_every_command_that_is_advised_works(server: Server, tmp_path: Path) -> None:
+    """Before there is anything to show, when it is finished, and of one that was cancelled."""
+    (tmp_path / "operator").write_text(token(server, "me", Scope.OPERATOR))
+    (tmp_path / "my devnet.toml").write_text(plan_text(list(COSTS)))
+    _, _, refused = carried_out(["slotscope", "experiment", "run", "my devnet.toml"], server, tmp_path)
+    (submit,) = commands_in(refused)
+    assert submit == ["slotscope", "experiment", "run", "my devnet.toml", "--server", "URL"]
+    with agents(server, late={"f2": 1}):
+        following = begun(submit, server, tmp_path)
+        session = session_of(following)
+        early = run(command(server, tmp_path, "show", session))
+        (watch,) = commands_in(early.stderr)
+        assert watch == ["slotscope", "experiment", "watch", session, "--server", "URL"]
+        code, watched, errors = carried_out(watch, server, tmp_path)
+        out, _ = following.communicate(timeout=120)
+        assert (code, following.returncode) == (0, 0), errors
+        (show,) = commands_in(watched)
+        assert [show] == commands_in(out)
+        code, shown, errors = carried_out(show, server, tmp_path)
+        assert code == 0, errors
+        advised = commands_in(shown)
+        assert submit in advised
+        assert ["slotscope", "show", session] in advised, "why windows were left out"
+        for advice in advised:
+            if advice != submit:
+                assert carried_out(advice, server, tmp_path)[0] == 0, advice
+        check_cancelled(server, tmp_path, submit)
+
+
+def check_cancelled(server: Server, tmp_path: Path, submit: list[str]) -> None:
+    """Nothing was measured; the way out is the plan, submitted anew."""
+    following = begun(submit, server, tmp_path)
+    session = session_of(following)
+    watch, cancel = left_alone(following)
+    assert carried_out(cancel, server, tmp_path)[0] == 0
+    assert "cancelled" in carried_out(watch, server, tmp_path)[2]
+    ended = run(command(server, tmp_path, "show", session))
+    assert commands_in(ended.stderr) == [submit]
+    again = begun(submit, server, tmp_path)
+    assert session_of(again) != session
+    left_alone(again)

@@ -20,13 +20,16 @@ from profiler.store.store import open_store
 from support import duty_program
 from support.host_fleet import Fleet, host_fleet
 from support.network_hosts import why_not
+from support.window_starts import clock_skew_ms, sample_skew_ms, told, window_starts
 
 pytestmark = [pytest.mark.perf, pytest.mark.usefixtures("perf")]
 
 WINDOW_S = 2.0
-HASH_MS = {"base": 3.0, "fast": 2.0}
-TREE_MS = 1.5
-SKEW_NS = 50_000_000
+# So often that the first sample of a window is taken soon after its beginning.
+PERIOD_MS, FREQUENCY_HZ = 2, 1999
+HASH_MS = {"base": 0.12, "fast": 0.08}
+TREE_MS = 0.06
+SKEW_MS = 50.0
 
 
 @pytest.fixture(autouse=True)
@@ -48,7 +51,7 @@ class Nodes:
         program = self.directory / f"{node}-{variant}"
         if not program.exists():
             program.symlink_to(self.directory / "duty")
-        self.running.append(subprocess.Popen([program, str(HASH_MS[variant]), str(TREE_MS)]))
+        self.running.append(subprocess.Popen([program, str(HASH_MS[variant]), str(TREE_MS), str(PERIOD_MS)]))
         return self.running[-1].pid
 
 
@@ -67,8 +70,10 @@ def target(node: str) -> str:
 
 
 def parallel_plan(path: Path, arms: dict[str, str], runs: int) -> Path:
-    text = f'[experiment]\nname = "devnet"\ndesign = "parallel"\nruns = {runs}\nwindow = "{WINDOW_S:g} s"\nfrequency = 997\n'
-    text += 'call_graph = "fp"\n[[variant]]\nname = "base"\n[[variant]]\nname = "fast"\n'
+    text = f'[experiment]\nname = "devnet"\ndesign = "parallel"\nruns = {runs}\nwindow = "{WINDOW_S:g} s"\n'
+    text += (
+        f'frequency = {FREQUENCY_HZ}\nretries = 6\ncall_graph = "fp"\n[[variant]]\nname = "base"\n[[variant]]\nname = "fast"\n'
+    )
     for node, variant in arms.items():
         text += f'[[target]]\nvariant = "{variant}"\nagent = "{node}"\nprocess = "node"\n'
     path.write_text(text)
@@ -87,15 +92,29 @@ def counting_captures(fleet: Fleet) -> dict[tuple[int, RunMode], list[Capture]]:
 
 
 def check_cpu_times(captures: list[Capture]) -> None:
-    """The program's own clock says what it uses: 50 ms at either edge, and what waking up costs beside."""
+    """The program's own clock says what it uses: a period at either edge, and what waking up costs beside."""
     for capture in captures:
         variant = capture.info.identity.variant
-        asked_ns = duty_program.cpu_ns(HASH_MS[variant], TREE_MS, WINDOW_S)
+        asked_ns = duty_program.cpu_ns(HASH_MS[variant], TREE_MS, WINDOW_S, PERIOD_MS)
         one_period_ns = (HASH_MS[variant] + TREE_MS) * 1e6
         outcome = capture.info.outcome
         told_ns = [metric.value for metric in outcome.metrics if metric.name == CPU_TIME_METRIC]
         used_ns = told_ns[0] if told_ns else outcome.user_ns + outcome.system_ns
         assert used_ns == pytest.approx(asked_ns, abs=0.06 * asked_ns + one_period_ns + 10e6), capture.info.identity
+
+
+def gap_ms(capture: Capture) -> float:
+    return duty_program.longest_gap_ms(HASH_MS[capture.info.identity.variant] + TREE_MS, PERIOD_MS, FREQUENCY_HZ)
+
+
+def check_starts(fleet: Fleet) -> None:
+    """Of every turn, and against clocks that the agents had no part in: theirs are seconds wrong."""
+    turns = window_starts(fleet.store, gap_ms)
+    for (_, mode), starts in turns.items():
+        assert len(starts) == 6
+        assert clock_skew_ms(starts) < SKEW_MS, told(turns)
+        if mode is RunMode.PROFILED:
+            assert sample_skew_ms(starts) < SKEW_MS, told(turns)
 
 
 def test_three_hosts_against_three_with_clocks_that_are_seconds_apart(nodes: Nodes, tmp_path: Path) -> None:
@@ -110,16 +129,14 @@ def test_three_hosts_against_three_with_clocks_that_are_seconds_apart(nodes: Nod
         done = fleet.ask("experiment", "run", str(parallel_plan(tmp_path / "plan.toml", arms, 2)), seconds=240)
         assert done.returncode == 0, done.stdout + done.stderr
         rounds = counting_captures(fleet)
+        print(told(window_starts(fleet.store, gap_ms)))
         both = itertools.product((0, 1), (RunMode.PLAIN, RunMode.PROFILED))
         assert {key: len(captures) for key, captures in rounds.items()} == dict.fromkeys(both, 6)
-        for (_, mode), captures in rounds.items():
+        check_starts(fleet)
+        for captures in rounds.values():
             check_cpu_times(captures)
             assert {capture.info.identity.instance for capture in captures} == set(arms)
             assert {capture.info.host.hostname for capture in captures} == set(arms)
-            if mode is RunMode.PROFILED:
-                # One kernel's clock stamps every sample; a node uses CPU time in every 50 ms.
-                begun = [int(capture.samples.time_ns.min()) for capture in captures]
-                assert max(begun) - min(begun) < SKEW_NS + duty_program.PERIOD_MS * 1_000_000
         comparison = fleet.json_of("compare", "base", "fast", "--by", "function")
         (candidate,) = comparison["candidates"]  # type: ignore[misc]
         values = {row["name"]: row["values"] for row in candidate["rows"]}

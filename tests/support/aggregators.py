@@ -64,7 +64,7 @@ def hello(**changed: Any) -> AgentHello:
 
 def attach_order(job: str = "", **changed: Any) -> JobOrder:
     """Two windows of 5 s of `node`."""
-    order = JobOrder(job, JobKind.ATTACH, "node", "base", "", "host1/node", 0, window_s=5.0, windows=2)
+    order = JobOrder(job, JobKind.ATTACH, "node", "base", "", "host1-node", 0, window_s=5.0, windows=2)
     return replace(order, **changed)
 
 

@@ -5,6 +5,7 @@ duty HASH_MS TREE_MS [PERIOD_MS]
 
 from __future__ import annotations
 
+import math
 import subprocess
 from pathlib import Path
 
@@ -23,7 +24,7 @@ static double used(void) {
     __attribute__((noinline)) void name(double milliseconds) {  \
         double end = used() + milliseconds;                     \
         while (used() < end)                                    \
-            for (int i = 0; i < 20000; i++) sink += i;          \
+            for (int i = 0; i < 2000; i++) sink += i;           \
     }
 BURN(hash_part)
 BURN(tree_part)
@@ -56,5 +57,10 @@ def build(directory: Path) -> Path:
     return program
 
 
-def cpu_ns(hash_ms: float, tree_ms: float, seconds: float) -> float:
-    return (hash_ms + tree_ms) / PERIOD_MS * seconds * 1e9
+def cpu_ns(hash_ms: float, tree_ms: float, seconds: float, period_ms: int = PERIOD_MS) -> float:
+    return (hash_ms + tree_ms) / period_ms * seconds * 1e9
+
+
+def longest_gap_ms(busy_ms: float, period_ms: int, frequency_hz: int) -> float:
+    """Between two samples, when one is taken every so often of CPU time and every period uses ``busy_ms`` of it."""
+    return (math.ceil(1000 / frequency_hz / busy_ms) + 1) * period_ms

@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from profiler.codec.json_values import from_json, to_json
 from profiler.protocol.clock import ClockReading
-from profiler.protocol.hello import AgentHello, Welcome
+from profiler.protocol.hello import PROTOCOL_VERSION, AgentHello, Welcome
 from profiler.protocol.job import JobList, JobOrder, JobReport
 from profiler.protocol.upload import CommitResult, UploadOffer, UploadState, WantedFiles
 
@@ -120,7 +120,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif names == ["hello"]:
             with fake.lock:
                 fake.hellos.append(from_json(AgentHello, json.loads(asked.body)))
-            self.say(Welcome(1, "host1", 2.0))
+            self.say(Welcome(PROTOCOL_VERSION, "host1", 2.0))
         elif names == ["clock"]:
             self.say(ClockReading(fake.clock_ns()))
         elif names == ["jobs"]:

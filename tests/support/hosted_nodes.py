@@ -39,7 +39,7 @@ class NodeCosts:
     period_ms: int = duty_program.PERIOD_MS
 
     def cpu_ns(self, variant: str, seconds: float) -> float:
-        return (self.hash_ms[variant] + self.tree_ms) / self.period_ms * seconds * 1e9
+        return duty_program.cpu_ns(self.hash_ms[variant], self.tree_ms, seconds, self.period_ms)
 
 
 @dataclass(slots=True)

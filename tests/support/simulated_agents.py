@@ -13,8 +13,9 @@ from profiler.protocol.job import JobKind, JobOrder, JobReport, JobState
 from profiler.service.agents.agent_registry import KnownAgent
 from profiler.service.experiments.capture_shelf import MissedWindow
 from profiler.service.experiments.course import Course
-from profiler.service.experiments.experiment_board import SubmittedExperiment
+from profiler.service.experiments.experiment_board import Check, SubmittedExperiment
 from profiler.service.jobs.job_board import StoredJob
+from profiler.service.jobs.unjudged import UNJUDGED
 from profiler.store.records import SessionState
 
 SECOND = 1_000_000_000
@@ -157,15 +158,21 @@ class MemoryShelf:
     state: SessionState = SessionState.RECORDING
 
     def arrived(self, session: str, captures: Sequence[str]) -> Mapping[str, str]:
-        return {capture: self.windows[capture].failure for capture in captures if capture in self.windows}
+        found = {capture: self.windows[capture].failure for capture in captures if capture in self.windows}
+        return {capture: "" if failure == UNJUDGED else failure for capture, failure in found.items()}
 
     def unmarked(self, session: str) -> tuple[str, ...]:
-        return tuple(origin for origin, window in self.windows.items() if not window.failure)
+        return tuple(origin for origin, window in self.windows.items() if window.failure in ("", UNJUDGED))
+
+    def count(self, session: str, capture: str) -> None:
+        self.fuse.burn()
+        if self.windows[capture].failure == UNJUDGED:
+            self.windows[capture].failure = ""
 
     def leave_out(self, session: str, capture: str, failure: str) -> bool:
         self.fuse.burn()
-        if capture in self.windows:
-            self.windows[capture].failure = self.windows[capture].failure or failure
+        if capture in self.unmarked(session):
+            self.windows[capture].failure = failure
         return capture in self.windows
 
     def add_missed(self, window: MissedWindow, key: str) -> None:
@@ -192,7 +199,8 @@ class MemoryExperiments:
     stored: dict[str, SubmittedExperiment] = field(default_factory=dict)
     counts: set[str] = field(default_factory=set)
 
-    def add(self, experiment: SubmittedExperiment) -> None:
+    def add(self, experiment: SubmittedExperiment, check: Check) -> None:
+        check(self.experiments(only_open=True))
         self.stored[experiment.session] = experiment
 
     def experiment(self, session: str) -> SubmittedExperiment | None:
@@ -283,7 +291,7 @@ class SimulatedHosts:
         if deed is Deed.NO_CAPTURE:
             self._say(job, JobReport(JobState.DONE, begun_at_ns=order.start_at_ns))
             return
-        failure = "target restarted" if deed is Deed.BAD_CAPTURE else ""
+        failure = "target restarted" if deed is Deed.BAD_CAPTURE else UNJUDGED
         mode = "profiled" if order.is_profiled else "plain"
         window = Window(origin, order.instance, order.variant, order.round, mode, failure)
         delay_s = {Deed.SLOW_CAPTURE: 100.0, Deed.LOST_AFTER: AWAY_S, Deed.NEVER_ARRIVES: 1e9}.get(deed, 0.0)

@@ -81,7 +81,7 @@ def simulated(text: str, deed_of: Callable[[str, int], Deed], fuse: Fuse | None 
         hosts.add(name, hello(host=name))
     experiments = MemoryExperiments(fuse)
     course = Course(since_ns=hosts.now_ns, retries_left=plan.retries)
-    experiments.add(SubmittedExperiment(SESSION, plan.name, "plan.toml", text, hosts.now_ns, course))
+    experiments.add(SubmittedExperiment(SESSION, plan.name, "plan.toml", text, hosts.now_ns, course), lambda others: None)
     return SimulatedExperiment(plan, hosts, experiments)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from collectors.targets.target_finder import TargetFinder
 from profiler.model.quick_dataclass import dataclass
-from profiler.protocol.hello import AgentLimits, OfferedTarget, OfferedWorkload, TargetProfiler
+from profiler.protocol.hello import AgentLimits, AgentOffer, OfferedTarget, OfferedWorkload, TargetProfiler
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +64,13 @@ class AgentConfig:
     def workload(self, name: str) -> ConfiguredWorkload | None:
         return next((workload for workload in self.workloads if workload.name == name), None)
 
-    def offered_targets(self) -> tuple[OfferedTarget, ...]:
-        return tuple(
-            OfferedTarget(target.name, target.variants, bool(target.metrics), target.profiler) for target in self.targets
+    @property
+    def offer(self) -> AgentOffer:
+        """What the aggregator is told of it: neither commands nor paths."""
+        return AgentOffer(
+            tuple(
+                OfferedTarget(target.name, target.variants, bool(target.metrics), target.profiler) for target in self.targets
+            ),
+            tuple(OfferedWorkload(load.name, tuple(known.name for known in load.variants)) for load in self.workloads),
+            self.limits,
         )
-
-    def offered_workloads(self) -> tuple[OfferedWorkload, ...]:
-        return tuple(OfferedWorkload(load.name, tuple(known.name for known in load.variants)) for load in self.workloads)

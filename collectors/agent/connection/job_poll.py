@@ -89,14 +89,15 @@ class JobPoll:
     def _hello(self, clock: ServerClock) -> AgentHello:
         if time.monotonic() >= self._checks_at_s + FITNESS_AGE_S and not self.is_busy:
             self._checks, self._checks_at_s = self.fitness(), time.monotonic()
+        offer = self.config.offer
         return AgentHello(
             protocol=PROTOCOL_VERSION,
             version=self.version,
             host=host_facts(),
             fitness=self._checks,
-            targets=self.config.offered_targets(),
-            workloads=self.config.offered_workloads(),
-            limits=self.config.limits,
+            targets=offer.targets,
+            workloads=offer.workloads,
+            limits=offer.limits,
             spool=self.spool.state(),
             clock=clock.offset,
         )

@@ -9,7 +9,6 @@ from collectors.agent.jobs.job_events import JobEvents
 from collectors.agent.jobs.job_values import JobTask
 from collectors.agent.jobs.ordered_metrics import ordered_metrics
 from collectors.agent.spool.spool import session_command
-from profiler.attach.defaults import FREQUENCY_HZ
 from profiler.attach.plan import AttachPlan
 from profiler.attach.session import attach_session, python_session
 from profiler.attach.stop_request import StopRequest
@@ -17,6 +16,7 @@ from profiler.attach.window import is_whole_window
 from profiler.experiment.plan.call_graph_request import parse_call_graph
 from profiler.experiment.plan.recording_plan import DEFAULT_EVENT
 from profiler.model.attach_summary import AttachSummary, KeptWindow
+from profiler.orders.order_check import sampling_rate_hz
 from profiler.protocol.hello import TargetProfiler
 from profiler.protocol.job import JobOrder
 from profiler.store.store import Store
@@ -35,13 +35,14 @@ def attach_job(task: JobTask, target: ConfiguredTarget, store: Store, stop: Stop
         duration_s=order.windows * order.window_s,
         window_s=order.window_s,
         event=DEFAULT_EVENT if order.event == "auto" else order.event,
-        frequency_hz=order.frequency_hz or FREQUENCY_HZ,
+        frequency_hz=sampling_rate_hz(order),
         call_graph=parse_call_graph(order.call_graph),
         phase=order.phase,
         metrics_address=target.metrics if order.metrics else "",
         pages=ordered_metrics(order),
         begin_at_ns=task.begin_at_ns,
         instance=order.instance,
+        settle_s=order.settle_s,
         most_kept_bytes=task.most_kept_bytes,
         command=session_command(order.id),
     )

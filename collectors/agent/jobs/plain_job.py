@@ -42,8 +42,8 @@ class PlainJob:
         watched = PlanTarget(
             order.variant,
             order.instance or found.instance,
-            pid=0 if found.cgroup else found.pid,
-            cgroup=found.cgroup,
+            pid=found.finder.pid,
+            cgroup=found.finder.cgroup,
             metrics=self.target.metrics,
         )
         check_not_passed(self.task.begin_at_ns, time.monotonic_ns())
@@ -85,7 +85,7 @@ class PlainJob:
     def _window(self, session: str, watched: PlanTarget, number: int, end_ns: int) -> str:
         """Why it does not count, "" = it does."""
         order = self.task.order
-        rule = WindowRule(order.window_s, 0.0, ordered_metrics(order))
+        rule = WindowRule(order.window_s, order.settle_s, ordered_metrics(order))
         started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
         before = look_at_target(watched, rule.pages)
         if number == 0:

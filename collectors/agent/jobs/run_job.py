@@ -17,7 +17,7 @@ from collectors.processes.start_moment import StartMoment
 from profiler.errors import CaptureError
 from profiler.experiment.plan.call_graph_request import parse_call_graph
 from profiler.experiment.plan.placeholders import replaced
-from profiler.experiment.plan.recording_plan import DEFAULT_EVENT, DEFAULT_FREQUENCY_HZ, ProfilePolicy, RecordPlan, variant_arms
+from profiler.experiment.plan.recording_plan import DEFAULT_EVENT, ProfilePolicy, RecordPlan, variant_arms
 from profiler.experiment.plan.schedule import Schedule, ScheduledRun
 from profiler.experiment.run.executor import Executor, RunExecutor
 from profiler.experiment.run.preparation import Preparation
@@ -25,6 +25,7 @@ from profiler.experiment.run.program_workload import ProgramWorkload
 from profiler.experiment.run.progress import FinishedRun, SessionSummary
 from profiler.experiment.run.runner import record_session
 from profiler.experiment.run.workplace import Workplace
+from profiler.orders.order_check import sampling_rate_hz
 from profiler.protocol.job import JobOrder
 from profiler.store.store import Store
 from reports.quantities import counted
@@ -58,7 +59,7 @@ def _plan(task: JobTask, workload: ConfiguredWorkload) -> RecordPlan:
         runs=order.runs,
         profile=ProfilePolicy.SAME if order.is_profiled else ProfilePolicy.NONE,
         event=DEFAULT_EVENT if order.event == "auto" else order.event,
-        frequency_hz=order.frequency_hz or DEFAULT_FREQUENCY_HZ,
+        frequency_hz=sampling_rate_hz(order),
         call_graph=parse_call_graph(order.call_graph),
         metrics=tuple(parse_metric(f"{metric.name}={metric.spec}", metric.pick) for metric in order.metrics),
         phase=order.phase,

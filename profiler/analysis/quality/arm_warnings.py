@@ -79,7 +79,8 @@ def _quality(arm: ArmCosts) -> list[ReportWarning]:
     if arm.failed:
         runs = "1 run" if len(arm.failed) == 1 else f"{len(arm.failed)} runs"
         message = f"{arm.name}: {runs} failed and left out ({arm.failed[0].outcome.failure})"
-        found.append(ReportWarning("failed-runs", message, "see why: slotscope show"))
+        command = f"slotscope show {arm.failed[0].identity.session}".rstrip()
+        found.append(ReportWarning("failed-runs", message, f"see why: {command}"))
     return found
 
 

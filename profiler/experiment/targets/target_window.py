@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import time
 
 from collectors.processes.process_times import used_between
 from collectors.prometheus import MetricsPage, PageMetric, fetch_page, page_metrics
-from collectors.targets.watched_process import ProcessMoment, look_at
+from collectors.targets.watched_process import ProcessMoment, check_settled, look_at
 from profiler.errors import CaptureError
 from profiler.experiment.plan.experiment_plan import PlanTarget
 from profiler.experiment.plan.plan_check_services import CPU_TIME_METRIC
@@ -20,7 +19,6 @@ EXCLUDED = "excluded by the plan"
 _LONGEST = 2.0
 _LONGEST_SLACK_S = 1.0
 _SHORTEST = 0.5
-_SETTLE_SLACK_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +85,4 @@ def _check_process(before: TargetMoment, after: ProcessMoment, rule: WindowRule)
     assert before.process is not None
     if before.process.identities != after.identities:
         raise CaptureError("the process restarted in the window")
-    youngest_s = max(started for _, started in after.identities) / os.sysconf("SC_CLK_TCK")
-    age_s = before.monotonic_ns / 1e9 - (youngest_s - _boot_offset_s())
-    if age_s < rule.settle_s - _SETTLE_SLACK_S:
-        raise CaptureError(f"the process had started only {age_s:.0f} s before, and settle is {rule.settle_s:g} s")
-
-
-def _boot_offset_s() -> float:
-    """Time since boot, which counts suspended time too, less the monotonic clock."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME) - time.monotonic()
+    check_settled(before.process, before.monotonic_ns, rule.settle_s)

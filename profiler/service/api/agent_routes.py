@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from profiler.protocol.addresses import CLOCK, HELLO, JOB_REPORT, JOBS
 from profiler.protocol.clock import ClockReading
-from profiler.protocol.hello import PROTOCOL_VERSION, AgentHello, Welcome
+from profiler.protocol.hello import PROTOCOL_VERSION, AgentHello, Welcome, version_problem
 from profiler.protocol.job import JobList, JobReport, JobState
 from profiler.service.access.authorization import AgentName
 from profiler.service.agents.known_hosts import patience_ns_of
@@ -32,10 +32,8 @@ _LOOK_EVERY_S = 0.5
 def _check_protocol(body: Any) -> Any:
     """Before anything else of a hello is read: another version's may look different."""
     version = body.get("protocol") if isinstance(body, dict) else None
-    if isinstance(version, int) and version != PROTOCOL_VERSION:
-        older = "agent" if version < PROTOCOL_VERSION else "aggregator"
-        detail = f"the agent speaks version {version}, this aggregator {PROTOCOL_VERSION}: upgrade slotscope of the {older}"
-        raise Problem(409, "Another version of the protocol", detail)
+    if isinstance(version, int) and (problem := version_problem(version)):
+        raise Problem(409, "Another version of the protocol", problem)
     return body
 
 

@@ -36,7 +36,7 @@ def operator_routes(aggregator: Aggregator) -> APIRouter:
         agent = next((each for each in aggregator.agents.agents() if each.name == body.agent), None)
         if agent is None:
             raise Problem(404, "No such agent", "no agent of this name ever said hello; `slotscope hosts` lists them")
-        refusal = refusal_of(body.order, agent.hello)
+        refusal = refusal_of(body.order, agent.hello, aggregator.clock_ns())
         if refusal:
             raise Problem(409, "The agent would refuse the order", refusal)
         _check_not_measured(aggregator, body)
@@ -56,7 +56,7 @@ def operator_routes(aggregator: Aggregator) -> APIRouter:
 
 def _check_not_measured(aggregator: Aggregator, body: JobSubmission) -> None:
     """``Problem`` 409 for a swap in the middle of an experiment."""
-    session = in_use(aggregator.experiments).get((body.agent, body.order.name), "")
+    session = in_use(aggregator.experiments.experiments(only_open=True)).get((body.agent, body.order.name), "")
     if session and body.order.kind is JobKind.SWAP:
         detail = f"experiment {session} measures {body.order.name} of agent {body.agent}: wait for its end, or cancel it"
         raise Problem(409, "An experiment measures it", detail)

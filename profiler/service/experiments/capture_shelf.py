@@ -10,6 +10,7 @@ from typing import Protocol
 from profiler.model.capture import empty_capture
 from profiler.model.quick_dataclass import dataclass
 from profiler.model.run import CaptureInfo, HostFacts, RunIdentity, RunOutcome
+from profiler.service.jobs.unjudged import UNJUDGED
 from profiler.store.records import SessionState, StoredRun
 from profiler.store.store import Store
 
@@ -32,7 +33,10 @@ class CaptureShelf(Protocol):
         does.  An agent may report what it likes: captures of other sessions are not there."""
 
     def unmarked(self, session: str) -> tuple[str, ...]:
-        """The session's captures that were not left out."""
+        """The session's captures against which nothing is known: counted, or not judged yet."""
+
+    def count(self, session: str, capture: str) -> None:
+        """The capture counts from now on, unless it failed; before it does not."""
 
     def leave_out(self, session: str, capture: str, failure: str) -> bool:
         """The capture stays, and counts as failed; one that failed already keeps its reason.  False when the session does not
@@ -58,18 +62,23 @@ class StoreShelf:
         for capture in captures:
             run = self._run_of(session, capture)
             if run is not None:
-                found[capture] = run.summary.failure
+                found[capture] = "" if _is_open(run) else run.summary.failure
             elif refusal := self.refusal_of(capture):
                 found[capture] = f"its capture was refused: {refusal}"
         return found
 
     def unmarked(self, session: str) -> tuple[str, ...]:
-        return tuple(run.origin for run in self.store.runs(session) if not run.summary.failure)
+        return tuple(run.origin for run in self.store.runs(session) if _is_open(run))
+
+    def count(self, session: str, capture: str) -> None:
+        run = self._run_of(session, capture)
+        if run is not None and _is_open(run):
+            self.store.mark(run, "")
 
     def leave_out(self, session: str, capture: str, failure: str) -> bool:
         run = self._run_of(session, capture)
-        if run is not None:
-            self.store.leave_out(run, failure)
+        if run is not None and _is_open(run):
+            self.store.mark(run, failure)
         return run is not None
 
     def _run_of(self, session: str, capture: str) -> StoredRun | None:
@@ -87,3 +96,8 @@ class StoreShelf:
 
     def finish_session(self, session: str, state: SessionState) -> None:
         self.store.finish_session(session, state)
+
+
+def _is_open(run: StoredRun) -> bool:
+    """Whether nothing is known against it."""
+    return run.summary.failure in ("", UNJUDGED)

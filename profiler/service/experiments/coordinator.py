@@ -11,6 +11,7 @@ from profiler.errors import StoreError, UsageError
 from profiler.experiment.plan.experiment_plan import PlanTarget
 from profiler.experiment.plan.plan_file import parse_plan
 from profiler.model.run import HostFacts, RunIdentity
+from profiler.protocol.hello import version_problem
 from profiler.service.agents.agent_registry import AgentRegistry, KnownAgent
 from profiler.service.experiments.capture_shelf import CaptureShelf, MissedWindow
 from profiler.service.experiments.course import Course, CourseState, NodeTask, Stage
@@ -159,6 +160,8 @@ class Coordinator:
         silent_ns = now_ns - max(heard_ns, self.started_ns)
         if silent_ns > seconds_ns(self.settings.silent_s):
             return f"its agent is silent for {silent_ns / 1e9:.0f} s"
+        if problem := version_problem(agent.hello.protocol):
+            return problem
         if agent.hello.spool.problem:
             return f"its agent takes no jobs: {agent.hello.spool.problem}"
         error_ns, most_ns = agent.hello.clock.error_ns if agent.hello.clock else 0, seconds_ns(self.settings.clock_error_s)
@@ -192,6 +195,8 @@ class Coordinator:
             captures = job.report.captures if job is not None else ()
             if not reasons[task.node]:
                 self.experiments.count(session, captures)
+                for capture in captures:
+                    self.shelf.count(session, capture)
                 continue
             is_there = [self.shelf.leave_out(session, capture, reasons[task.node]) for capture in captures]
             if task.problem and not any(is_there):

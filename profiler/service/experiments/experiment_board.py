@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeAlias
 
 from profiler.model.quick_dataclass import dataclass
 from profiler.service.experiments.course import Course
@@ -23,10 +23,15 @@ class SubmittedExperiment:
     is_cancelled: bool = False
 
 
+Check: TypeAlias = Callable[[tuple[SubmittedExperiment, ...]], None]
+
+
 class ExperimentBoard(Protocol):
     """Every method is one transaction.  All raise ``StoreError``."""
 
-    def add(self, experiment: SubmittedExperiment) -> None: ...
+    def add(self, experiment: SubmittedExperiment, check: Check) -> None:
+        """``check``: is asked with all that are open, and none can be added while it looks at them.  What it raises is raised,
+        and nothing is added."""
 
     def experiment(self, session: str) -> SubmittedExperiment | None: ...
 

@@ -28,7 +28,10 @@ def experiment_result(store: Path, session: str, format_: ResultFormat) -> bytes
     try:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=TIME_LIMIT_S, check=False)
     except subprocess.TimeoutExpired:
-        raise AnalysisError(f"it took more than {TIME_LIMIT_S:.0f} s; `slotscope experiment show` has no such limit") from None
+        raise AnalysisError(
+            f"it took more than {TIME_LIMIT_S:.0f} s; on the aggregator's host there is no such limit: "
+            f"`slotscope --store DIR experiment show {session}`"
+        ) from None
     if done.returncode:
         lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
         raise AnalysisError(lines[-1].removeprefix("slotscope: error: ") if lines else f"it ended with {done.returncode}")

@@ -3,20 +3,21 @@ another variant than its experiment believes, or work for two."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from profiler.errors import UsageError
 from profiler.experiment.plan.experiment_plan import ExperimentPlan
 from profiler.experiment.plan.plan_file import parse_plan
-from profiler.service.experiments.experiment_board import ExperimentBoard
+from profiler.service.experiments.experiment_board import SubmittedExperiment
 
 Offer = tuple[str, str]
 
 
-def in_use(experiments: ExperimentBoard) -> dict[Offer, str]:
-    """Sessions of open experiments, by the agent and the name of its process or workload.  ``StoreError``."""
+def in_use(experiments: Iterable[SubmittedExperiment]) -> dict[Offer, str]:
+    """Sessions of these experiments, which are open, by the agent and the name of its process or workload."""
     found: dict[Offer, str] = {}
-    for experiment in experiments.experiments(only_open=True):
+    for experiment in experiments:
         try:
             plan = parse_plan(experiment.plan_text, Path(experiment.plan_name))
         except UsageError:  # of another version perhaps: it ends with its next step
@@ -25,8 +26,8 @@ def in_use(experiments: ExperimentBoard) -> dict[Offer, str]:
     return found
 
 
-def check_free(plan: ExperimentPlan, experiments: ExperimentBoard) -> None:
-    """``UsageError`` when an open experiment measures one of the plan's targets.  ``StoreError``."""
+def check_free(plan: ExperimentPlan, experiments: Iterable[SubmittedExperiment]) -> None:
+    """``UsageError`` when one of these experiments, which are open, measures one of the plan's targets."""
     taken = in_use(experiments)
     for agent, name in _offers(plan):
         if (agent, name) in taken:

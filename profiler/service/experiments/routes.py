@@ -19,7 +19,6 @@ from profiler.service.api.problems import Problem, described
 from profiler.service.experiments.experiment_board import SubmittedExperiment
 from profiler.service.experiments.experiment_progress import ExperimentProgress, Experiments, experiment_progress
 from profiler.service.experiments.experiment_result import ResultFormat, experiment_result
-from profiler.service.experiments.in_use import check_free
 from profiler.service.experiments.submission import checked_plan, submit
 
 _MEDIA_TYPES = {ResultFormat.MARKDOWN: "text/markdown; charset=utf-8", ResultFormat.JSON: "application/json"}
@@ -60,10 +59,10 @@ def experiment_routes(aggregator: Aggregator) -> APIRouter:
         """Checks a plan against what the agents offer, and begins it."""
         try:
             plan = checked_plan(body.plan, PurePath(body.name).name or "plan.toml", aggregator.agents)
-            check_free(plan, aggregator.experiments)
+            begun = submit(plan, aggregator.store, aggregator.experiments, aggregator.clock_ns())
         except UsageError as error:
             raise Problem(409, "The plan cannot be run", str(error)) from None
-        return answer(progress_of(submit(plan, aggregator.store, aggregator.experiments, aggregator.clock_ns())), 201)
+        return answer(progress_of(begun), 201)
 
     @router.get(EXPERIMENTS, response_model=Experiments)
     def experiments(_: Reader, newest: _Newest = 100) -> Response:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Sequence
 
 from profiler.codec.json_values import from_json, to_json
 from profiler.service.experiments.course import Course
-from profiler.service.experiments.experiment_board import SubmittedExperiment
+from profiler.service.experiments.experiment_board import Check, SubmittedExperiment
 from profiler.store.sqlite_file import SqliteFile
 
 TABLES = (
@@ -29,10 +30,11 @@ class SqliteExperimentBoard:
     def __init__(self, file: SqliteFile) -> None:
         self._file = file
 
-    def add(self, experiment: SubmittedExperiment) -> None:
+    def add(self, experiment: SubmittedExperiment, check: Check) -> None:
         given = experiment
         row = (given.session, given.name, given.plan_name, given.plan_text, given.submitted_ns, _text(given.course))
         with self._file.transaction() as connection:
+            check(_experiments(connection, only_open=True))
             connection.execute(
                 "INSERT INTO experiments VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (*row, not given.course.state.is_final, given.is_cancelled),
@@ -44,9 +46,8 @@ class SqliteExperimentBoard:
             return None if row is None else _stored(row)
 
     def experiments(self, only_open: bool = False) -> tuple[SubmittedExperiment, ...]:
-        query = f"SELECT {_COLUMNS} FROM experiments WHERE is_open >= ? ORDER BY number"
         with self._file.reading() as connection:
-            return tuple(_stored(row) for row in connection.execute(query, (int(only_open),)))
+            return _experiments(connection, only_open)
 
     def keep(self, session: str, course: Course) -> None:
         with self._file.transaction() as connection:
@@ -69,6 +70,11 @@ class SqliteExperimentBoard:
         with self._file.reading() as connection:
             rows = connection.execute("SELECT sha256 FROM counted_captures WHERE session = ?", (session,))
             return frozenset(capture for (capture,) in rows)
+
+
+def _experiments(connection: sqlite3.Connection, only_open: bool) -> tuple[SubmittedExperiment, ...]:
+    query = f"SELECT {_COLUMNS} FROM experiments WHERE is_open >= ? ORDER BY number"
+    return tuple(_stored(row) for row in connection.execute(query, (int(only_open),)))
 
 
 def _text(course: Course) -> str:

@@ -17,12 +17,16 @@ from profiler.protocol.hello import AgentHello
 from profiler.service.agents.agent_registry import AgentRegistry
 from profiler.service.experiments.course import Course
 from profiler.service.experiments.experiment_board import ExperimentBoard, SubmittedExperiment
+from profiler.service.experiments.in_use import check_free
 from profiler.service.experiments.turns import TurnPlan
 from profiler.service.jobs.order_check import refusal_of
 from profiler.store.records import SessionStart
 from profiler.store.store import Store
 from profiler.toml.toml_positions import toml_positions
 from profiler.toml.toml_table import nearest_name
+
+# Of orders that are made to be looked at only: all turns begin at a moment, whichever it is.
+_SOME_MOMENT_NS = 1
 
 
 def checked_plan(text: str, name: str, agents: AgentRegistry) -> ExperimentPlan:
@@ -46,26 +50,31 @@ def _refusal(turns: TurnPlan, target: PlanTarget, known: dict[str, AgentHello]) 
     if hello is None:
         return f"no agent {target.agent!r} has said hello{nearest_name(target.agent, sorted(known))}", "agent"
     kind = "workload" if target.workload else "process"
-    # The most that is asked for; all turns begin at a moment, whichever it is.
+    # The most that is asked for.
     turn = next((turn for turn in turns.turns if turn.mode is RunMode.PROFILED), turns.turns[0])
-    refusal = refusal_of(turns.measure_order(turn, target, "", "", 1), hello)
+    refusal = refusal_of(turns.measure_order(turn, target, "", "", _SOME_MOMENT_NS), hello, _SOME_MOMENT_NS)
     if not refusal and turns.needs_swaps:
-        refusal = refusal_of(turns.swap_order(turn, target, "", ""), hello)
-    offered = next((offer for offer in hello.targets if offer.name == target.process), None)
-    if not refusal and offered is not None and turns.plan.metrics and not offered.has_metrics:
-        refusal = f"its agent.toml names no page of metrics for {target.process!r}"
+        refusal = refusal_of(turns.swap_order(turn, target, "", ""), hello, _SOME_MOMENT_NS)
     return (f"agent {target.agent}: {refusal}" if refusal else ""), kind
 
 
 def submit(plan: ExperimentPlan, store: Store, experiments: ExperimentBoard, now_ns: int) -> SubmittedExperiment:
-    """Begins the session of a checked plan; the coordinator does the rest.  ``StoreError``."""
+    """Begins the session of a checked plan; the coordinator does the rest.
+
+    ``UsageError``: an open experiment measures one of its targets; of plans that are submitted at the same moment one begins.
+    ``StoreError``.
+    """
     started_at = datetime.fromtimestamp(now_ns // 1_000_000_000, UTC).isoformat(timespec="seconds")
     session = store.begin_session(SessionStart(started_at, "", (), plan.seed, has_rounds=True))
     plan = replace(plan, path=Path(plan.path.name))
     store.put_document(session, DOCUMENT, encode_record(experiment_record(plan, _variants(plan))))
     course = Course(since_ns=now_ns, retries_left=plan.retries)
     submitted = SubmittedExperiment(session, plan.name, plan.path.name, plan.text, now_ns, course)
-    experiments.add(submitted)
+    try:
+        experiments.add(submitted, lambda others: check_free(plan, others))
+    except UsageError:
+        store.remove_session(session)
+        raise
     return submitted
 
 

@@ -71,6 +71,7 @@ class TurnPlan:
             call_graph=f"{mode},{plan.call_graph.dump_bytes}" if mode == "dwarf" else mode,
             phase=plan.phase,
             metrics=tuple(OrderedMetric(metric.name, _spec(metric), metric.pick) for metric in plan.metrics),
+            settle_s=0.0 if role.workload else plan.settle_s,
         )
 
     def swap_order(self, turn: Turn, role: PlanTarget, job: str, session: str) -> JobOrder:

@@ -23,6 +23,7 @@ from profiler.service.ingest.partial_files import PartialFile
 from profiler.service.ingest.reception import file_name, record_of
 from profiler.service.ingest.upload_error import NotAcceptable, UploadError, UploadProblem
 from profiler.service.ingest.upload_records import UploadPhase, UploadRecord
+from profiler.service.jobs.unjudged import UNJUDGED
 from profiler.store.scratch import store_errors
 
 _READ_BYTES = 1 << 20
@@ -93,19 +94,18 @@ def _file_capture(ingest: Ingest, record: UploadRecord, file: PartialFile) -> No
         # Not closed by hand: columns of the capture may lie in it.
         data = mmap.mmap(file.descriptor, offer.size_bytes, prot=mmap.PROT_READ)
     capture = checked_capture(decode(data, f"capture {offer.sha256[:12]}", ingest.limits.capture), order)
-    if session.start.has_rounds:
-        capture = _counting(capture, stored.report)
+    if session.start.has_rounds and not capture.info.outcome.failure:
+        capture = _not_counting(capture, stored.report)
     key = ingest.store.add(capture, origin=offer.sha256)
     if key.session != order.session:
         raise NotAcceptable("the same capture was accepted from another job")
     ingest.captured.add(record.agent, order.session, build_ids_of(capture))
 
 
-def _counting(capture: Capture, report: JobReport) -> Capture:
-    """Of an experiment's round: what a job captured that was given up since never counts; its round is judged without it."""
-    if not report.state.is_final or report.state is JobState.DONE or capture.info.outcome.failure:
-        return capture
-    failure = f"its job is {report.state}{f': {report.detail}' if report.detail else ''}"
+def _not_counting(capture: Capture, report: JobReport) -> Capture:
+    """Of an experiment's round, whose judgement says whether it counts.  Of a job that was given up since it never does."""
+    is_given_up = report.state.is_final and report.state is not JobState.DONE
+    failure = f"its job is {report.state}{f': {report.detail}' if report.detail else ''}" if is_given_up else UNJUDGED
     return replace(capture, info=replace(capture.info, outcome=replace(capture.info.outcome, failure=failure)))
 
 

@@ -56,7 +56,7 @@ from reports.json_experiment import render_experiment_json, render_power_json
 from reports.markdown_experiment import render_experiment_markdown, render_power_markdown
 from reports.markdown_text import LEFT_OUT
 from reports.plots.experiment_plots import experiment_plots
-from reports.quantities import Scale
+from reports.quantities import Scale, probability
 from reports.redact import redacted
 from reports.terminal_experiment import render_experiment, render_power
 from reports.terminal_table import TerminalStyle
@@ -140,6 +140,18 @@ def test_builds_and_what_they_cost() -> None:
     assert [bytes_text(size) for size in (0, 12, 1500, 2_500_000)] == ["", "12 B", "1.5 kB", "2.5 MB"]
 
 
+@pytest.mark.parametrize(
+    ("made", "command"),
+    [
+        (record(plan_path="plans/skip slots.toml"), "slotscope experiment run 'plans/skip slots.toml'"),
+        (record(plan_path="devnet.toml", is_over_agents=True), "slotscope experiment run devnet.toml --server URL"),
+    ],
+)
+def test_how_to_repeat_it_is_a_command_that_can_be_typed(made: ExperimentRecord, command: str) -> None:
+    """An experiment over agents is nothing that this machine could run by itself."""
+    assert f"\n{command}\n" in render_experiment_markdown(experiment(made))
+
+
 def test_the_primary_metric_is_the_headline() -> None:
     report = experiment(record(primary="epoch"))
     condition = report.result.conditions[0]
@@ -187,6 +199,21 @@ def test_terminal_tables_fit(width: int) -> None:
     text = render_experiment(experiment(), TerminalStyle(width))
     assert max(map(len, text.splitlines())) <= width
     assert "made again: base@full, round 2, plain: disturbed" in " ".join(text.split())
+
+
+@pytest.mark.parametrize("width", [60, 80, 100])
+def test_a_narrow_terminal_loses_no_number_of_a_table(width: int) -> None:
+    report = experiment(record(primary="epoch"))
+    wide = render_experiment(report, TerminalStyle(300))
+    narrow = render_experiment(report, TerminalStyle(width))
+    words = set(narrow.split())
+    for title in ("step by step\n", "vecmap@full: its change under full less its change under partial\n"):
+        table = wide.partition(title)[2].partition("\n\n")[0]
+        assert set(table.split()) <= words, set(table.split()) - words
+    candidate = report.result.conditions[0].comparison.candidates[0]
+    for row in (*candidate.rows, candidate.total):
+        lines = [line for line in narrow.splitlines() if line.startswith(f"{row.label} ")]
+        assert any("[" in line and probability(row.p_adjusted) in line for line in lines), (row.label, lines)
 
 
 def test_times_per_unit_of_work() -> None:

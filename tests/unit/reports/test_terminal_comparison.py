@@ -83,6 +83,24 @@ def test_at_60_columns_the_answer_stays() -> None:
     assert max(cell_len(line) for line in text.splitlines()) <= 60
 
 
+@pytest.mark.parametrize("width", [50, 60, 72, 80, 100, 160])
+def test_effect_interval_and_p_are_there_at_every_width(width: int) -> None:
+    """The numbers that people quote, in one line for every row."""
+    lines = render_comparison(ComparisonReport(sample_comparison()), TerminalStyle(width)).splitlines()
+    quoted = {
+        "SHA-256": ("-100", "[-110, -90]", "0.0003"),
+        "tree iteration": ("+1.7", "[-3.4, +6.7]", "0.61"),
+        "malloc": ("0.00", "[-0.50, +0.50]", "1"),
+        "total": ("-98.3", "[-106.0, -91.0]", "0.0001"),
+        "wall": ("-100.0", "[-105.0, -95.0]", "0.0004"),
+        "rate": ("+0.30", "[+0.20, +0.40]", "0.010"),
+    }
+    for name, numbers in quoted.items():
+        rows = [line for line in lines if line.startswith(f"{name} ")]
+        assert any(all(f" {number}" in line for number in numbers) for line in rows), (name, rows)
+    assert max(cell_len(line) for line in lines) <= width
+
+
 def test_a_limit_sums_up_the_rest() -> None:
     result = sample_comparison()
     rows, rest = shown_rows(result.candidates[0], 1)

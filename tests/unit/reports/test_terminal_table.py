@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from reports.terminal_table import Column, TerminalStyle, render_table, wrap
 
 COLUMNS = (
@@ -43,6 +45,38 @@ def test_extra_columns_go_before_names_become_hard_to_read() -> None:
         "main                                             0.1\n"
     )
     assert "9.1 to 9.9 %" in render_table((*COLUMNS[:2], interval), TerminalStyle(56))
+
+
+def test_columns_that_go_on_below_are_not_dropped() -> None:
+    columns = (
+        Column("row", ("wall", "user"), is_text=True),
+        Column("base", ("1,000", "800"), keep=60),
+        Column("delta", ("-100", "-80"), is_repeated=True),
+        Column("interval", ("[-110, -90]", "[-88, -72]"), keep=70, goes_below=True),
+        Column("verdict", ("faster", "no difference beyond 1 %"), is_word=True),
+        Column("p", ("0.001", "0.2"), keep=70, goes_below=True),
+    )
+    whole = "row    base  delta     interval  verdict                       p"
+    assert render_table(columns, TerminalStyle(len(whole))).splitlines()[0] == whole
+    # The mean goes first; then interval and p go below together, and the mean has room again.
+    assert render_table(columns, TerminalStyle(len(whole) - 1)).splitlines()[0] == whole.replace(" base  delta", "delta")
+    assert render_table(columns, TerminalStyle(len(whole) - 8)) == (
+        "row    base  delta  verdict\n"
+        "wall  1,000   -100  faster\n"
+        "user    800    -80  no difference beyond 1 %\n"
+        "\n"
+        "row   delta     interval      p\n"
+        "wall   -100  [-110, -90]  0.001\n"
+        "user    -80   [-88, -72]    0.2\n"
+    )
+
+
+@pytest.mark.parametrize("width", [1, 10, 20])
+def test_what_goes_below_is_there_however_narrow_the_terminal(width: int) -> None:
+    columns = [Column("row", ("a",), is_text=True)]
+    columns += [Column(f"c{place}", (f"value {place}",), keep=100 - place, goes_below=True) for place in range(1, 6)]
+    text = render_table(columns, TerminalStyle(width))
+    assert [text.count(f"value {place}\n") + text.count(f"value {place} ") for place in range(1, 6)] == [1] * 5
 
 
 def test_the_short_form_stands_where_the_whole_name_has_no_room() -> None:

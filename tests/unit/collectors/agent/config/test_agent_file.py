@@ -74,8 +74,8 @@ def test_everything_is_read(tmp_path: Path) -> None:
         WorkloadVariant("fat", str(tmp_path / "lcli-fat")),
     )
     assert workload.directory == str(tmp_path / "states")
-    assert config.offered_targets() == (OfferedTarget("node", ("base", "fat"), has_metrics=True),)
-    assert config.offered_workloads() == (OfferedWorkload("skip-slots", ("base", "fat")),)
+    assert config.offer.targets == (OfferedTarget("node", ("base", "fat"), has_metrics=True),)
+    assert config.offer.workloads == (OfferedWorkload("skip-slots", ("base", "fat")),)
 
 
 def test_a_python_process_is_offered_as_one(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from profiler.codec.json_values import from_json, to_json
 from profiler.protocol.addresses import CLOCK, HELLO, JOB_REPORT, JOBS
 from profiler.protocol.clock import ClockReading
-from profiler.protocol.hello import Welcome
+from profiler.protocol.hello import PROTOCOL_VERSION, Welcome
 from profiler.protocol.job import JobList, JobReport, JobState
 from profiler.service.access.token_registry import Scope
 from profiler.service.aggregator import Aggregator
@@ -41,7 +41,7 @@ def report_path(job: str) -> str:
 
 def test_a_hello_is_kept_under_the_name_of_the_token(agent: AskedApp, aggregator: Aggregator) -> None:
     answered = agent.post(HELLO, to_json(hello()))
-    assert from_json(Welcome, answered.json()) == Welcome(protocol=1, agent="host1", hello_s=7)
+    assert from_json(Welcome, answered.json()) == Welcome(PROTOCOL_VERSION, agent="host1", hello_s=7)
     (known,) = aggregator.agents.agents()
     assert (known.name, known.hello, known.heard_ns) == ("host1", hello(), START_NS)
 
@@ -62,7 +62,7 @@ def test_one_token_on_two_hosts(agent: AskedApp, aggregator: Aggregator, clock: 
     assert aggregator.agents.agents()[0].hello == second
 
 
-@pytest.mark.parametrize(("version", "whose"), [(0, "agent"), (2, "aggregator")])
+@pytest.mark.parametrize(("version", "whose"), [(PROTOCOL_VERSION - 1, "agent"), (PROTOCOL_VERSION + 1, "aggregator")])
 def test_another_version_is_refused_before_anything_else_is_read(agent: AskedApp, version: int, whose: str) -> None:
     answered = agent.post(HELLO, {"protocol": version, "a": "field of another version"})
     assert answered.status_code == 409

@@ -16,6 +16,7 @@ from profiler.service.aggregator import Aggregator, open_aggregator
 from profiler.service.experiments.capture_shelf import MissedWindow, StoreShelf
 from profiler.service.experiments.course import Course, CourseState, NodeTask, Stage
 from profiler.service.experiments.submission import checked_plan, submit
+from profiler.service.jobs.unjudged import UNJUDGED
 from support.simulated_agents import hello
 from support.simulated_rounds import agent_plan
 from support.small_captures import small_capture, small_info
@@ -89,6 +90,27 @@ def test_capture_that_is_left_out_stays_with_its_reason(aggregator: Aggregator) 
     assert (kept.info.outcome.failure, len(kept.samples), first.origin) == ("made again", 7, "aa")
     files = sorted(path.name for path in (store.directory / "captures" / session).glob("*.capture"))
     assert files == [Path(run.blob).name for run in (first, second)]
+
+
+def test_capture_counts_from_the_judgement_of_its_round_on(aggregator: Aggregator) -> None:
+    session = submitted(aggregator)
+    store, shelf = aggregator.store, StoreShelf(aggregator.store, lambda capture: "")
+    for origin, failure in (("aa", UNJUDGED), ("bb", UNJUDGED), ("cc", "the process ended")):
+        store.add(small_capture({"main/work": 7}, small_info("base", session=session, failure=failure)), origin=origin)
+    assert shelf.arrived(session, ["aa", "bb", "cc"]) == {"aa": "", "bb": "", "cc": "the process ended"}
+    assert shelf.unmarked(session) == ("aa", "bb")
+    before = [run.blob for run in store.runs(session)]
+    for _ in range(2):
+        shelf.count(session, "aa")
+        shelf.count(session, "cc")
+        shelf.count("20260101-000000-aaaa", "bb")
+        assert shelf.leave_out(session, "bb", "began 80 ms too late")
+    found = [(run.summary.failure, store.load(run).info.outcome.failure) for run in store.runs(session)]
+    assert found == [("", "")] + [(why, why) for why in ("began 80 ms too late", "the process ended")]
+    assert all(len(store.load(run).samples) == 7 for run in store.runs(session))
+    # Pages keep answers for as long as the files are the same.
+    assert [run.blob == blob for run, blob in zip(store.runs(session), before, strict=True)] == [False, False, True]
+    assert not [blob for blob in before[:2] if (store.directory / "captures" / blob).exists()]
 
 
 def test_damaged_capture_is_left_out_too(aggregator: Aggregator) -> None:

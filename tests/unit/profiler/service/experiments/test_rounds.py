@@ -8,6 +8,7 @@ from itertools import pairwise
 import pytest
 
 from profiler.protocol.clock import ClockOffset
+from profiler.protocol.hello import PROTOCOL_VERSION
 from profiler.protocol.job import JobKind
 from profiler.service.experiments.course import CourseState
 from profiler.service.experiments.experiment_progress import experiment_progress
@@ -139,6 +140,23 @@ def test_host_whose_clock_nobody_knows_is_not_believed_to_have_begun_in_time() -
     }
 
 
+def test_host_of_another_version_is_asked_for_nothing_until_it_is_upgraded() -> None:
+    """As when the aggregator was upgraded in the middle of an experiment: an older agent would not know all it is asked."""
+    experiment = simulated(agent_plan(SIX), lambda node, number: Deed.DONE)
+    hosts, coordinator = experiment.hosts, experiment.coordinator()
+    hosts.agents.greet("b2", replace(hello(host="b2"), protocol=PROTOCOL_VERSION - 1), hosts.now_ns)
+    for _ in range(3):
+        coordinator.tick()
+        hosts.pass_time(5)
+    assert not hosts.jobs.stored
+    hosts.agents.greet("b2", hello(host="b2"), hosts.now_ns)
+    for _ in range(60):
+        coordinator.tick()
+        hosts.pass_time(5)
+    assert experiment.course.state is CourseState.FINISHED
+    assert {node for node, _, _, _ in experiment.counted()} == set(SIX)
+
+
 @pytest.mark.parametrize("step_s", [800, -800])
 def test_a_clock_that_is_set_neither_ends_an_experiment_nor_stops_it_for_so_long(step_s: int) -> None:
     """One host is away, and all others have not been heard by the new clock yet."""
@@ -166,6 +184,8 @@ def test_crossover_swaps_every_node_before_each_half() -> None:
     assert swaps == [("n1", "base"), ("n2", "fat"), ("n3", "base"), ("n1", "fat"), ("n2", "base"), ("n3", "fat")]
     expected = [(node, variant) for node in ("n1", "n2", "n3") for variant in ("base", "fat") for _ in range(2)]
     assert sorted((node, variant) for node, variant, _, _ in experiment.counted()) == expected
+    # Agents look whether the process has really been running for so long.
+    assert {(job.order.kind, job.order.settle_s) for job in jobs} == {(JobKind.SWAP, 0.0), (JobKind.ATTACH, 60.0)}
     for half in (0, 1):
         of_half = [job for job in jobs if job.order.round // 2 == half]
         swapped_ns = max(job.reported_ns for job in of_half if job.order.kind is JobKind.SWAP)

@@ -15,6 +15,7 @@ from profiler.service.access.token_registry import Scope
 from profiler.service.aggregator import Aggregator
 from profiler.service.experiments.course import NodeTask
 from profiler.service.experiments.submission import checked_plan, submit
+from profiler.service.jobs.unjudged import UNJUDGED
 from profiler.store.records import SessionStart, SessionState
 from support.aggregators import aggregator_in, attach_order, hello
 from support.asked_pages import heading, local_visitor, logged_in
@@ -69,6 +70,27 @@ def test_what_a_running_experiment_found_so_far_may_be_nothing(aggregator: Aggre
     assert answered.status_code == 422
     assert f"session {session}: no finished run of base" in answered.text
     assert "data-live" not in answered.text
+
+
+def test_what_is_shown_of_a_running_experiment_leaves_out_what_is_not_judged(aggregator: Aggregator) -> None:
+    """A window that began too late is there long before its round is judged, which waits for the slowest of its captures."""
+    session, store = submitted(aggregator), aggregator.store
+    costs = {"b1": 100, "b2": 101, "b3": 102, "f1": 70, "f2": 71, "f3": 72}
+
+    def add(node: str, length: int, round_number: int, failure: str) -> None:
+        info = small_info(NODES[node], round_number, session=session, failure=failure)
+        identity = replace(info.identity, instance=node)
+        store.add(small_capture({"main/hash": length}, replace(info, identity=identity)), origin=f"{node} {round_number}")
+
+    for node, length in costs.items():
+        add(node, length, 0, "")
+    add("b1", 900, 1, UNJUDGED)
+    shown = local_visitor(aggregator).get(f"/experiments/{session}/result.json?by=function")
+    assert shown.status_code == 200, shown.text
+    (candidate,) = shown.json()["conditions"][0]["candidates"]
+    expected = {"baseline": [100, 101, 102], "candidate": [70, 71, 72]}
+    assert candidate["total"]["values"] == {arm: [value * 1_000_000 for value in values] for arm, values in expected.items()}
+    assert UNJUDGED in local_visitor(aggregator).get(f"/experiments/{session}?so_far=yes").text
 
 
 def test_operators_end_an_experiment(aggregator: Aggregator) -> None:
