@@ -31,8 +31,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     for name in NEUTRALIZED_VARIABLES:
         os.environ.pop(name, None)
-    # Ignored in what a shell started in the background, and then by all that is started here.
+    # Ignored in what a shell started in the background or nohup did, and then by all that is started here, too.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, lambda *_: None)
     profile = "full" if config.getoption("--full") else "ci" if os.environ.get("CI") else "local"
     hypothesis.settings.load_profile(profile)
 

@@ -36,7 +36,7 @@ from support.served_aggregator import ServedAggregator, served, slotscope, token
 from symbolize.locate import Locator
 from symbolize.symbolizer import Symbolizer
 
-pytestmark = [pytest.mark.perf, pytest.mark.usefixtures("perf")]
+pytestmark = [pytest.mark.perf, pytest.mark.beside, pytest.mark.usefixtures("perf")]
 
 # A third build, measured later beside the second one on other processes.
 LATER = {"thin": (8.81, 8.79, 8.86, 8.84), "fat": (8.402, 8.377, 8.391, 8.43)}
@@ -263,6 +263,7 @@ def _await_hello(store: Path) -> None:
 
 
 @pytest.mark.full
+@pytest.mark.alone
 def test_watched_by_one_agent_and_three_builds(program: Path, tmp_path: Path) -> None:
     """The second build is measured with either of the others; the first and the third were never running together."""
     with nodes_of(program, PUBLISHED) as nodes, one_agent(tmp_path, nodes) as host:

@@ -41,6 +41,7 @@ def has_pyspy() -> bool:
 
 pytestmark = [
     pytest.mark.perf,
+    pytest.mark.beside,
     pytest.mark.skipif(not has_pyspy(), reason="py-spy is not installed: pip install py-spy"),
 ]
 
@@ -146,6 +147,7 @@ def report_of(selector: str, tmp_path: Path, capsys: pytest.CaptureFixture[str])
     return {row["name"].partition(" (")[0]: row["total"] for row in report["rows"]}
 
 
+@pytest.mark.alone
 def test_two_windows_have_the_functions_in_their_ratio(
     target: subprocess.Popen[bytes], attach: StartAttach, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
