@@ -29,9 +29,10 @@ from profiler.pipeline import AnalysisOptions, Arm, arm_costs
 from profiler.service.access.token_registry import Scope
 from profiler.service.aggregator import open_aggregator
 from profiler.store.store import Store, open_store
-from support import node_program
+from support import duty_program
 from support.agent_process import AgentProcess, agent, write_config
-from support.node_program import PERIOD_MS, PUBLISHED, TREE_MS, Node, running_nodes
+from support.duty_program import PERIOD_MS
+from support.published_nodes import PUBLISHED, TREE_MS, Node, running_nodes
 from support.served_aggregator import ServedAggregator, served, slotscope, token_of
 from symbolize.locate import Locator
 from symbolize.symbolizer import Symbolizer
@@ -59,7 +60,7 @@ def a_wide_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if shutil.which("gcc") is None:
         pytest.skip("gcc is not installed")
-    return node_program.build(tmp_path_factory.mktemp("node"))
+    return duty_program.build(tmp_path_factory.mktemp("node"))
 
 
 def nodes_of(program: Path, means: Means, ports: Sequence[int] = ()) -> contextlib.AbstractContextManager[list[Node]]:
