@@ -258,14 +258,15 @@ def holds_ended_process(attached: Attached) -> bool:
     return "\nPid:\t-1\n" in facts
 
 
-def test_another_process_takes_the_place(burner: StartBurner, attach: StartAttach, tmp_path: Path) -> None:
-    first = burner("forever")
-    attached = attach("--comm", "burn.r", "--window", "1", *FAST)
+def test_another_process_takes_the_place(burner: StartBurner, attach: StartAttach, program: Path, tmp_path: Path) -> None:
+    own = Path(shutil.copy(program, tmp_path / f"place-{os.getpid()}"))  # other tests have burners, too
+    first = burner("forever", program=own)
+    attached = attach("--comm", f"pl.ce-{os.getpid()}", "--window", "1", *FAST)
     attached.wait_until_recording()
     time.sleep(1.5)
     first.kill()
-    wait_for_line(attached.log, "waiting for another process named 'burn.r'")
-    second = burner("forever")
+    wait_for_line(attached.log, f"waiting for another process named 'pl.ce-{os.getpid()}'")
+    second = burner("forever", program=own)
     attached.wait_until_recording(times=2)
     time.sleep(1.2)
     deadline = time.monotonic() + 10
@@ -275,8 +276,8 @@ def test_another_process_takes_the_place(burner: StartBurner, attach: StartAttac
     attached.end(signal.SIGTERM)
     captures = captures_of(tmp_path)
     instances = [capture.info.identity.instance for capture in captures]
-    assert list(dict.fromkeys(instances)) == [f"burner-{first.pid}", f"burner-{second.pid}"]
-    last_of_first = [capture for capture in captures if capture.info.identity.instance == f"burner-{first.pid}"][-1]
+    assert list(dict.fromkeys(instances)) == [f"{own.name}-{first.pid}", f"{own.name}-{second.pid}"]
+    last_of_first = [capture for capture in captures if capture.info.identity.instance == f"{own.name}-{first.pid}"][-1]
     told = (last_of_first.info.outcome.failure, *last_of_first.quality.notes)
     assert any("the process ended" in text for text in told)
     # A window holds one process only.
