@@ -136,7 +136,7 @@ def test_it_profiles_a_running_program_and_a_workload_from_one_moment_on(
         start_at = time.time_ns() + 4 * SECOND_NS
         common = {"frequency_hz": 499, "call_graph": "fp", "start_at_ns": start_at}
         fake.orders = [
-            JobOrder("attach", JobKind.ATTACH, "node", "x", "s", "i1", 0, window_s=1.0, windows=2, **common),  # type: ignore[arg-type]
+            JobOrder("attach", JobKind.ATTACH, "node", "x", "s", "i1", 0, window_s=2.0, windows=2, **common),  # type: ignore[arg-type]
             JobOrder("run", JobKind.RUN, "load", "base", "s", "i2", 0, **common),  # type: ignore[arg-type]
         ]
         windows, runs = wait_for_captures(fake, "attach"), wait_for_captures(fake, "run")
