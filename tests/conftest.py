@@ -6,13 +6,15 @@ import os
 import shutil
 import signal
 import subprocess
+import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import hypothesis
 import pytest
 
-from support import rust_workload, workload
+from support import running_processes, rust_workload, workload
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -31,8 +33,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     for name in NEUTRALIZED_VARIABLES:
         os.environ.pop(name, None)
-    # Ignored in what a shell started in the background, and then by all that is started here.
+    # Ignored in what a shell started in the background or nohup did, and then by all that is started here, too.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, lambda *_: None)
     profile = "full" if config.getoption("--full") else "ci" if os.environ.get("CI") else "local"
     hypothesis.settings.load_profile(profile)
 
@@ -44,6 +48,33 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if full:
         config.hook.pytest_deselected(items=full)
         items[:] = [item for item in items if not item.get_closest_marker("full")]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_process_is_left() -> Iterator[None]:
+    """All that the tests start has ended when they have; what has not is ended, and its test named."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TESTS_OF_PROCESS", str(os.getpid()))
+        yield
+    left = running_processes.started_with(f"TESTS_OF_PROCESS={os.getpid()}", within_s=5.0)
+    for process in left:
+        process.kill()
+    assert not left, "\n".join(map(str, left))
+
+
+@pytest.fixture(autouse=True)
+def no_thread_is_left() -> Iterator[None]:
+    before = set(threading.enumerate())
+    yield
+    deadline = time.monotonic() + 5
+    while left := [thread for thread in threading.enumerate() if thread not in before and not _is_idle_worker(thread)]:
+        assert time.monotonic() < deadline, f"left running: {left}"
+        time.sleep(0.01)
+
+
+def _is_idle_worker(thread: threading.Thread) -> bool:
+    """Of the test client's event loop, with which it ends."""
+    return thread.name == "AnyIO worker thread"
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -57,6 +57,7 @@ def use(name: str, seed: int, command: Sequence[str], files: Mapping[str, bytes]
     good = _input(name)
     write_files(files, directory)
     outcome = limited(lambda: _work(good, command, directory), directory, LIMITS)
+    Path(f"/tmp/perf-{outcome.pid}.map").unlink(missing_ok=True)  # inputs with generated code have one
     return Case(name, seed, command, outcome, fault_of(command, outcome))
 
 

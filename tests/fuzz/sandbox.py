@@ -30,6 +30,7 @@ class Limits:
 class Outcome:
     """``code``: of the exit, ``CRASHED`` for an exception, negative for a signal.  ``memory_bytes``: resident at its peak."""
 
+    pid: int
     code: int
     out: bytes
     err: str
@@ -47,6 +48,7 @@ def limited(work: Callable[[], int], directory: Path, limits: Limits) -> Outcome
         _work_and_exit(work, directory, (out, err), limits)
     _, status, used = os.wait4(child, 0)
     return Outcome(
+        pid=child,
         code=os.waitstatus_to_exitcode(status),
         out=out.read_bytes(),
         err=err.read_text("utf-8", "replace"),

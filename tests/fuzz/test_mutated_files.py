@@ -8,7 +8,7 @@ import pytest
 from fuzz import cases
 from fuzz.good_inputs import MAKERS, good_input
 
-SEEDS = 20
+SEEDS = 15
 CHUNKS = 20
 
 pytestmark = [pytest.mark.fuzz, pytest.mark.usefixtures("warm")]

@@ -21,7 +21,7 @@ from profiler.store.store import open_store
 from support import attached_program
 from support.attached_program import Burner
 
-pytestmark = [pytest.mark.perf, pytest.mark.usefixtures("perf")]
+pytestmark = [pytest.mark.perf, pytest.mark.beside, pytest.mark.usefixtures("perf")]
 
 ROOT = Path(__file__).resolve().parents[2]
 WORKER = ROOT / "tests/support/attach_worker.py"
@@ -84,7 +84,8 @@ def start(program: Path, tmp_path: Path) -> Iterator[StartWorker]:
         worker.target.kill()
 
 
-@pytest.mark.parametrize(("count", "in_s"), [(3, 8), pytest.param(8, 25, marks=pytest.mark.full)])
+@pytest.mark.alone
+@pytest.mark.parametrize(("count", "in_s"), [(3, 5), pytest.param(8, 25, marks=pytest.mark.full)])
 def test_several_begin_at_the_same_moment(start: StartWorker, tmp_path: Path, count: int, in_s: int) -> None:
     """Processes, each with its own target, in one store: all first windows begin when they were told to."""
     begin_at_ns = time.monotonic_ns() + in_s * SECOND

@@ -30,7 +30,7 @@ from support.attached_program import Burner, wait_for_line
 from symbolize.locate import Locator
 from symbolize.symbolizer import Symbolizer
 
-pytestmark = [pytest.mark.perf, pytest.mark.usefixtures("perf")]
+pytestmark = [pytest.mark.perf, pytest.mark.beside, pytest.mark.usefixtures("perf")]
 
 StartBurner = Callable[..., Burner]
 ROOT = Path(__file__).resolve().parents[2]
@@ -162,6 +162,7 @@ def _writes_below(pid: int, directory: Path) -> bool:
     return b"perf\0record" in words and os.fsencode(directory) in words
 
 
+@pytest.mark.alone
 def test_threads_and_children_early_and_late(burner: StartBurner, attach: StartAttach, tmp_path: Path) -> None:
     """The program's own clocks say how much each part used; the windows add up to all of it."""
     target = burner("0.3", "0.3", "0.3")
@@ -194,6 +195,7 @@ def test_threads_and_children_early_and_late(burner: StartBurner, attach: StartA
 
 
 @pytest.mark.full
+@pytest.mark.alone
 def test_ends_of_windows_leave_hardly_a_gap_and_the_windows_are_one_process(
     burner: StartBurner, attach: StartAttach, tmp_path: Path
 ) -> None:
@@ -231,6 +233,7 @@ def slotscope(tmp_path: Path, *arguments: str, code: int = 0) -> str:
 
 
 @pytest.mark.full
+@pytest.mark.alone
 def test_windows_are_never_replicates(burner: StartBurner, attach: StartAttach, tmp_path: Path) -> None:
     """Two processes watched for several windows each: one value each, and so no verdict."""
     for variant in ("old", "new"):
@@ -255,14 +258,15 @@ def holds_ended_process(attached: Attached) -> bool:
     return "\nPid:\t-1\n" in facts
 
 
-def test_another_process_takes_the_place(burner: StartBurner, attach: StartAttach, tmp_path: Path) -> None:
-    first = burner("forever")
-    attached = attach("--comm", "burn.r", "--window", "1", *FAST)
+def test_another_process_takes_the_place(burner: StartBurner, attach: StartAttach, program: Path, tmp_path: Path) -> None:
+    own = Path(shutil.copy(program, tmp_path / f"place-{os.getpid()}"))  # other tests have burners, too
+    first = burner("forever", program=own)
+    attached = attach("--comm", f"pl.ce-{os.getpid()}", "--window", "1", *FAST)
     attached.wait_until_recording()
     time.sleep(1.5)
     first.kill()
-    wait_for_line(attached.log, "waiting for another process named 'burn.r'")
-    second = burner("forever")
+    wait_for_line(attached.log, f"waiting for another process named 'pl.ce-{os.getpid()}'")
+    second = burner("forever", program=own)
     attached.wait_until_recording(times=2)
     time.sleep(1.2)
     deadline = time.monotonic() + 10
@@ -272,8 +276,8 @@ def test_another_process_takes_the_place(burner: StartBurner, attach: StartAttac
     attached.end(signal.SIGTERM)
     captures = captures_of(tmp_path)
     instances = [capture.info.identity.instance for capture in captures]
-    assert list(dict.fromkeys(instances)) == [f"burner-{first.pid}", f"burner-{second.pid}"]
-    last_of_first = [capture for capture in captures if capture.info.identity.instance == f"burner-{first.pid}"][-1]
+    assert list(dict.fromkeys(instances)) == [f"{own.name}-{first.pid}", f"{own.name}-{second.pid}"]
+    last_of_first = [capture for capture in captures if capture.info.identity.instance == f"{own.name}-{first.pid}"][-1]
     told = (last_of_first.info.outcome.failure, *last_of_first.quality.notes)
     assert any("the process ended" in text for text in told)
     # A window holds one process only.
@@ -282,6 +286,7 @@ def test_another_process_takes_the_place(burner: StartBurner, attach: StartAttac
         assert pids <= {int(capture.info.identity.instance.rpartition("-")[2])}
 
 
+@pytest.mark.alone
 def test_process_that_ends_is_told_of(burner: StartBurner, attach: StartAttach, tmp_path: Path) -> None:
     target = burner("forever")
     attached = attach("--pid", str(target.pid), "--window", "60", *FAST)
@@ -333,6 +338,7 @@ def test_killed_for_certain(burner: StartBurner, attach: StartAttach, tmp_path: 
 
 
 @pytest.mark.full
+@pytest.mark.alone
 def test_disk_stays_bounded(burner: StartBurner, attach: StartAttach, tmp_path: Path) -> None:
     """Over 20 windows no more raw recordings are there than wait to be read, and the one under way and the next."""
     target = burner("forever")
@@ -350,6 +356,7 @@ def test_disk_stays_bounded(burner: StartBurner, attach: StartAttach, tmp_path: 
     assert list((tmp_path / "store/tmp").iterdir()) == []
 
 
+@pytest.mark.alone
 def test_all_processes_of_a_cgroup(burner: StartBurner, attach: StartAttach, tmp_path: Path) -> None:
     base = next(
         (path for path in (Path("/sys/fs/cgroup/unified"), Path("/sys/fs/cgroup")) if (path / "cgroup.procs").exists()), None
@@ -452,6 +459,7 @@ def wait_for_port(port: int) -> None:
 
 
 @pytest.mark.full
+@pytest.mark.alone
 def test_metrics_of_the_process(burner: StartBurner, attach: StartAttach, tmp_path: Path) -> None:
     """The page says 4 ms per observation; one that cannot be read is told before anything begins."""
     with socket.socket() as free:
@@ -492,6 +500,7 @@ def test_a_process_that_stands_still(burner: StartBurner, attach: StartAttach, t
 
 
 @pytest.mark.full
+@pytest.mark.alone
 def test_process_in_a_mount_namespace(program: Path, attach: StartAttach, tmp_path: Path) -> None:
     """As in a container: its executable lies where only it sees it."""
     if os.geteuid() != 0 or shutil.which("unshare") is None:
@@ -517,6 +526,7 @@ def test_process_in_a_mount_namespace(program: Path, attach: StartAttach, tmp_pa
 
 
 @pytest.mark.full
+@pytest.mark.alone
 def test_perf_that_is_killed_is_replaced(burner: StartBurner, attach: StartAttach, tmp_path: Path) -> None:
     """Its window is left out, and says so; when it happens again at once, the session ends."""
     target = burner("forever")
@@ -532,6 +542,7 @@ def test_perf_that_is_killed_is_replaced(burner: StartBurner, attach: StartAttac
     assert len(second.samples) > 50
 
 
+@pytest.mark.alone
 def test_perf_that_is_killed_in_the_last_window_is_replaced(burner: StartBurner, attach: StartAttach, tmp_path: Path) -> None:
     """The rest of the duration is another window."""
     target = burner("forever")

@@ -149,6 +149,7 @@ class Reading:
 
 
 @pytest.mark.perf
+@pytest.mark.beside
 def test_every_command_of_the_page(fleet: dict[str, Machine], tmp_path: Path) -> None:
     reading, server = Reading(fleet, tmp_path), fleet["server"]
     for block in BLOCKS:

@@ -29,14 +29,15 @@ from profiler.pipeline import AnalysisOptions, Arm, arm_costs
 from profiler.service.access.token_registry import Scope
 from profiler.service.aggregator import open_aggregator
 from profiler.store.store import Store, open_store
-from support import node_program
+from support import duty_program
 from support.agent_process import AgentProcess, agent, write_config
-from support.node_program import PERIOD_MS, PUBLISHED, TREE_MS, Node, running_nodes
+from support.duty_program import PERIOD_MS
+from support.published_nodes import PUBLISHED, TREE_MS, Node, running_nodes
 from support.served_aggregator import ServedAggregator, served, slotscope, token_of
 from symbolize.locate import Locator
 from symbolize.symbolizer import Symbolizer
 
-pytestmark = [pytest.mark.perf, pytest.mark.usefixtures("perf")]
+pytestmark = [pytest.mark.perf, pytest.mark.beside, pytest.mark.usefixtures("perf")]
 
 # A third build, measured later beside the second one on other processes.
 LATER = {"thin": (8.81, 8.79, 8.86, 8.84), "fat": (8.402, 8.377, 8.391, 8.43)}
@@ -59,7 +60,7 @@ def a_wide_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if shutil.which("gcc") is None:
         pytest.skip("gcc is not installed")
-    return node_program.build(tmp_path_factory.mktemp("node"))
+    return duty_program.build(tmp_path_factory.mktemp("node"))
 
 
 def nodes_of(program: Path, means: Means, ports: Sequence[int] = ()) -> contextlib.AbstractContextManager[list[Node]]:
@@ -263,6 +264,7 @@ def _await_hello(store: Path) -> None:
 
 
 @pytest.mark.full
+@pytest.mark.alone
 def test_watched_by_one_agent_and_three_builds(program: Path, tmp_path: Path) -> None:
     """The second build is measured with either of the others; the first and the third were never running together."""
     with nodes_of(program, PUBLISHED) as nodes, one_agent(tmp_path, nodes) as host:

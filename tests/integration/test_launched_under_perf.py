@@ -18,7 +18,7 @@ from collectors.profilers.perf_record import PerfEnd, PerfRecorder, start_record
 from profiler.errors import CaptureError
 from profiler.model.run import PerfSettings, RunOutcome
 
-pytestmark = [pytest.mark.perf, pytest.mark.usefixtures("perf")]
+pytestmark = [pytest.mark.perf, pytest.mark.beside, pytest.mark.usefixtures("perf")]
 
 FREQUENCY_HZ = 1999
 PERIOD_NS = 500_250
@@ -85,6 +85,7 @@ def samples_by_thread(recording: Path) -> Counter[tuple[str, int]]:
     return weights
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize(("threads", "children"), [(0, 0), (3, 0), (0, 2), (2, 2)])
 def test_weights_are_the_cpu_time_of_all_threads_and_children(record: Record, burner: str, threads: int, children: int) -> None:
     outcome, end, recording = record(burner, str(threads), str(children))

@@ -37,6 +37,7 @@ def has_pyspy() -> bool:
 
 pytestmark = [
     pytest.mark.perf,
+    pytest.mark.beside,
     pytest.mark.skipif(not has_pyspy(), reason="py-spy is not installed: pip install py-spy"),
 ]
 
@@ -88,6 +89,7 @@ def is_three_quarters(counts: Counter[str]) -> bool:
     return abs(counts["three"] / total - 0.75) < 4 * math.sqrt(0.75 * 0.25 / total) + 0.02
 
 
+@pytest.mark.alone
 def test_functions_threads_and_children_in_their_proportions(shape: Shape, tmp_path: Path) -> None:
     before = run_times(shape.process.pid, with_children=True)
     capture = recorded(PySpySettings(rate_hz=100), shape.process.pid, tmp_path)

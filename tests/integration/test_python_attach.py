@@ -41,6 +41,7 @@ def has_pyspy() -> bool:
 
 pytestmark = [
     pytest.mark.perf,
+    pytest.mark.beside,
     pytest.mark.skipif(not has_pyspy(), reason="py-spy is not installed: pip install py-spy"),
 ]
 
@@ -146,6 +147,7 @@ def report_of(selector: str, tmp_path: Path, capsys: pytest.CaptureFixture[str])
     return {row["name"].partition(" (")[0]: row["total"] for row in report["rows"]}
 
 
+@pytest.mark.alone
 def test_two_windows_have_the_functions_in_their_ratio(
     target: subprocess.Popen[bytes], attach: StartAttach, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -203,6 +205,7 @@ def test_it_is_never_compared_with_a_native_window(
     assert "cpu-clock in ns" in error
 
 
+@pytest.mark.alone
 def test_asked_to_end_early(target: subprocess.Popen[bytes], attach: StartAttach, tmp_path: Path) -> None:
     """The window under way is kept, and the exit code says that it was not all."""
     attached = attach("--pid", str(target.pid), "--python", "--duration", "60", "--window", "30")
@@ -219,6 +222,7 @@ def test_asked_to_end_early(target: subprocess.Popen[bytes], attach: StartAttach
     assert goes_on(target)
 
 
+@pytest.mark.alone
 def test_sigterm_without_a_duration_is_the_usual_end(
     target: subprocess.Popen[bytes], attach: StartAttach, tmp_path: Path
 ) -> None:
@@ -230,6 +234,7 @@ def test_sigterm_without_a_duration_is_the_usual_end(
     assert session_state(tmp_path) is SessionState.FINISHED
 
 
+@pytest.mark.alone
 def test_process_that_ends_is_told_of(target: subprocess.Popen[bytes], attach: StartAttach, tmp_path: Path) -> None:
     attached = attach("--pid", str(target.pid), "--python", "--window", "60")
     wait_for_line(attached.log, "; windows of 60 s")
@@ -244,6 +249,7 @@ def test_process_that_ends_is_told_of(target: subprocess.Popen[bytes], attach: S
     assert not pyspys_of(target.pid)
 
 
+@pytest.mark.alone
 def test_killed_for_certain(target: subprocess.Popen[bytes], attach: StartAttach, tmp_path: Path) -> None:
     """No py-spy stays behind, the process goes on, and the store has whole windows only."""
     attached = attach("--pid", str(target.pid), "--python", "--window", "1")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -19,7 +20,7 @@ from profiler.model.run import CaptureInfo, RunMode
 from profiler.store.store import Store, open_store
 from tests.support import loaded_service
 
-PROGRAM = str(Path(loaded_service.__file__).resolve())
+PROGRAM = Path(loaded_service.__file__).resolve()
 # Mean times of four and four nodes as published, in ms: -2.03 %, no value of one arm in the range of the other.
 PUBLISHED = (8.997, 9.026, 9.036, 9.018, 8.791, 8.822, 8.855, 8.875)
 
@@ -38,12 +39,17 @@ def free_port() -> int:
         return int(free.getsockname()[1])
 
 
+def program_in(directory: Path) -> str:
+    """A copy of the service, which only this test runs."""
+    return str(shutil.copy(PROGRAM, directory / PROGRAM.name))
+
+
 def service_plan(directory: Path, profile: str, window: str = "") -> Path:
     """Two builds of one service: 4,000 and 2,000 microseconds of CPU time a request."""
-    port = free_port()
+    port, program = free_port(), program_in(directory)
     for name, spin_us in (("slow", 4000), ("fast", 2000)):
         script = directory / name
-        script.write_text(f"#!/bin/sh\nexec {sys.executable} {PROGRAM} serve $1 {spin_us}\n")
+        script.write_text(f"#!/bin/sh\nexec {sys.executable} {program} serve $1 {spin_us}\n")
         script.chmod(0o755)
     (directory / "plan.toml").write_text(f"""
 [experiment]
@@ -63,7 +69,7 @@ binary = "./fast"
 name = "steady"
 service = ["{{binary}}", "{port}"]
 ready = {{ log = "listening on", timeout = 60 }}
-command = ["{sys.executable}", "{PROGRAM}", "load", "{port}", "{30 if window else 0.4}"]
+command = ["{sys.executable}", "{program}", "load", "{port}", "{30 if window else 0.4}"]
 warmup = 0.05
 {window}
 requests = "served"
@@ -96,8 +102,10 @@ def values(info: CaptureInfo) -> dict[str, float]:
     return {metric.name: metric.value for metric in info.outcome.metrics}
 
 
-def processes_of(program: str) -> str:
-    return subprocess.run(["pgrep", "-f", program], capture_output=True, text=True, check=False).stdout
+def processes_in(directory: Path) -> str:
+    """Of the copy of the service there, with their arguments."""
+    command = ["pgrep", "-af", str(directory / PROGRAM.name)]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout
 
 
 def check_service_runs(store: Store) -> None:
@@ -124,15 +132,15 @@ def test_service_under_load(tmp_path: Path) -> None:
     assert "fast: steady: CPU per request" in shown
     assert "times and metrics without a profile, 3 runs against 3 runs, paired t" in shown
     assert "category" not in shown
-    assert processes_of(PROGRAM) == ""
+    assert processes_in(tmp_path) == ""
 
 
 def plan_of_two_loads(directory: Path) -> Path:
     """Two builds of one service; "steady" prints a latency, "flood" a count of requests, each by the build's name alone."""
-    port = free_port()
+    port, program = free_port(), program_in(directory)
     for name, mean in (("slow", PUBLISHED[0]), ("fast", PUBLISHED[4])):
         script = directory / name
-        script.write_text(f"#!/bin/sh\nexec {sys.executable} {PROGRAM} page $1 {mean}\n")
+        script.write_text(f"#!/bin/sh\nexec {sys.executable} {program} page $1 {mean}\n")
         script.chmod(0o755)
     text = '[experiment]\nname = "loads"\nruns = 3\nseed = 3\nretries = 0\nprofile = "none"\nprimary = "p99"\n'
     text += '[[variant]]\nname = "slow"\nbinary = "./slow"\n[[variant]]\nname = "fast"\nbinary = "./fast"\n'
@@ -176,7 +184,7 @@ def test_several_loads_of_every_build(tmp_path: Path) -> None:
     text = slotscope(tmp_path, "experiment", "show", "--format", "markdown").stdout
     assert "steady: p99 -10.0 ms, -50.0 %" in text
     assert "flood: done +1,000, +100.0 %" in text
-    assert processes_of(PROGRAM) == ""
+    assert processes_in(tmp_path) == ""
 
 
 @pytest.mark.perf
@@ -195,7 +203,7 @@ def test_profile_of_the_window_alone(tmp_path: Path) -> None:
         assert 0.9e9 <= outcome.wall_ns < 4e9
         cpu_ns = outcome.user_ns + outcome.system_ns
         assert 0.8 * cpu_ns <= int(capture.samples.weight.sum()) <= 1.2 * cpu_ns
-    assert processes_of(PROGRAM) == ""
+    assert processes_in(tmp_path) == ""
 
 
 @pytest.mark.full
@@ -214,17 +222,12 @@ def test_interrupted_load_leaves_no_process(tmp_path: Path) -> None:
         ]
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
             deadline = time.monotonic() + 60
-            while f"{PROGRAM} load" not in processes_named() and time.monotonic() < deadline:
+            while f"{PROGRAM.name} load" not in processes_in(tmp_path) and time.monotonic() < deadline:
                 time.sleep(0.1)
             process.send_signal(number)
-        while processes_of(PROGRAM) and time.monotonic() < deadline + 30:
+        while processes_in(tmp_path) and time.monotonic() < deadline + 30:
             time.sleep(0.1)
-        assert processes_of(PROGRAM) == ""
-
-
-def processes_named() -> str:
-    """With their arguments."""
-    return subprocess.run(["pgrep", "-af", PROGRAM], capture_output=True, text=True, check=False).stdout
+        assert processes_in(tmp_path) == ""
 
 
 @pytest.mark.parametrize(
@@ -243,7 +246,7 @@ def test_runs_that_cannot_work_end_the_session(tmp_path: Path, old: str, new: st
     assert done.returncode == 1
     (line,) = [line for line in done.stderr.splitlines() if line.startswith("slotscope: error:")]
     assert reason in line
-    assert processes_of(PROGRAM) == ""
+    assert processes_in(tmp_path) == ""
 
 
 @pytest.fixture
@@ -252,7 +255,7 @@ def nodes() -> Iterator[list[tuple[int, int]]]:
     ports = [free_port() for _ in range(9)]
     means = [*PUBLISHED, 30.0]
     processes = [
-        subprocess.Popen([sys.executable, PROGRAM, "page", str(port), str(mean)])
+        subprocess.Popen([sys.executable, str(PROGRAM), "page", str(port), str(mean)])
         for port, mean in zip(ports, means, strict=True)
     ]
     try:

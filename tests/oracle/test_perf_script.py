@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -343,6 +344,7 @@ def test_a_killed_recorder(perf: str, binaries: Path, tmp_path: Path) -> None:
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as recorder:
         while not path.exists() or path.stat().st_size < 20_000:
             assert recorder.poll() is None
+            time.sleep(0.001)
         recorder.kill()
     capture = read_recording(path, CaptureInfo(RunIdentity("s", "v", 0, RunMode.IMPORTED)), Locator())
     assert capture.quality.is_unfinished

@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -261,6 +262,7 @@ def test_a_recorder_that_is_killed(recorder: Recorder, compression: list[str], i
         with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=target, stderr=subprocess.DEVNULL) as process:
             while path.stat().st_size < enough:
                 assert process.poll() is None
+                time.sleep(0.001)
             process.send_signal(signal.SIGKILL)
     capture = capture_of(path)
     assert len(capture.samples) > 0

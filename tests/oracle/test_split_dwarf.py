@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -32,12 +33,29 @@ RUST = {
 }
 
 
-def build_split(directory: Path, options: tuple[str, ...]) -> tuple[Path, Path]:
-    """(program with whole debug information, the same with .dwo files beside it), from the same source files."""
-    directory.mkdir()
-    options = (*options, "-frandom-seed=1")  # makes the two builds alike
-    whole = symbol_programs.build_cxx(directory, options).rename(directory / "whole")
-    return whole, symbol_programs.build_cxx(directory, (*options, "-gsplit-dwarf"))
+Build = Callable[[str], tuple[Path, Path]]
+
+
+@pytest.fixture(scope="module")
+def build_split(tmp_path_factory: pytest.TempPathFactory) -> Build:
+    """Of a variant's name: (program with whole debug information, the same with .dwo files beside it), from the same source
+    files.  They are compiled once; every call makes the directory again as the compiler left it, where the program looks for
+    its .dwo files."""
+    directory = tmp_path_factory.mktemp("split")
+
+    def build(variant: str) -> tuple[Path, Path]:
+        built, untouched = directory / variant, directory / f"{variant}.untouched"
+        if not untouched.exists():
+            built.mkdir()
+            options = (*CXX[variant], "-frandom-seed=1")  # makes the two builds alike
+            symbol_programs.build_cxx(built, options, keeps=False).rename(built / "whole")
+            symbol_programs.build_cxx(built, (*options, "-gsplit-dwarf"), keeps=False)
+            shutil.copytree(built, untouched)
+        shutil.rmtree(built)
+        shutil.copytree(untouched, built)
+        return built / "whole", built / "program"
+
+    return build
 
 
 def package(program: Path) -> Path:
@@ -64,8 +82,8 @@ def outermost_names(symbols: DsoSymbols) -> list[str]:
 
 @pytest.mark.parametrize("variant", CXX)
 @pytest.mark.parametrize("form", ["dwo", "dwp"])
-def test_cxx_agrees_with_the_whole_build(variant: str, form: str, tmp_path: Path) -> None:
-    whole, split = build_split(tmp_path / "built", CXX[variant])
+def test_cxx_agrees_with_the_whole_build(variant: str, form: str, build_split: Build) -> None:
+    whole, split = build_split(variant)
     if form == "dwp":
         package(split)
     agreement = agreement_with_whole(whole, split)
@@ -79,8 +97,10 @@ def test_cxx_agrees_with_the_whole_build(variant: str, form: str, tmp_path: Path
 @pytest.mark.parametrize("form", ["unpacked", "packed"])
 def test_rust_agrees_with_the_whole_build(variant: str, form: str, tmp_path: Path) -> None:
     options = RUST[variant]
-    whole = symbol_programs.build_rust(tmp_path, (*options, "-C", "split-debuginfo=off")).rename(tmp_path / "whole")
-    split = symbol_programs.build_rust(tmp_path, (*options, "-C", f"split-debuginfo={form}"))
+    whole = symbol_programs.build_rust(tmp_path, (*options, "-C", "split-debuginfo=off"), keeps=False).rename(
+        tmp_path / "whole"
+    )
+    split = symbol_programs.build_rust(tmp_path, (*options, "-C", f"split-debuginfo={form}"), keeps=False)
     assert [path.suffix for path in split.parent.glob("*.dw[op]")], "rustc wrote no split debug information"
     if code_of(whole) != code_of(split):
         pytest.skip("this rustc does not give the same code twice")
@@ -90,8 +110,8 @@ def test_rust_agrees_with_the_whole_build(variant: str, form: str, tmp_path: Pat
     assert agreement.share >= AGREEMENT
 
 
-def test_without_its_dwo_files_a_program_has_the_names_of_its_symbols(tmp_path: Path) -> None:
-    whole, split = build_split(tmp_path / "built", CXX["dwarf5"])
+def test_without_its_dwo_files_a_program_has_the_names_of_its_symbols(build_split: Build) -> None:
+    whole, split = build_split("dwarf5")
     for path in split.parent.glob("*.dwo"):
         path.unlink()
     symbols, wanted = all_answers(split), all_answers(whole)
@@ -105,11 +125,11 @@ def test_without_its_dwo_files_a_program_has_the_names_of_its_symbols(tmp_path: 
 
 
 @pytest.mark.parametrize("version", ["dwarf4", "dwarf5"])
-def test_a_dwo_file_of_another_build_is_not_used(version: str, tmp_path: Path) -> None:
+def test_a_dwo_file_of_another_build_is_not_used(version: str, build_split: Build, tmp_path: Path) -> None:
     """The same names and another id: another source was compiled at the same place."""
-    _, split = build_split(tmp_path / "built", CXX[version])
+    _, split = build_split(version)
     (tmp_path / "other").mkdir()
-    other = symbol_programs.build_cxx(tmp_path / "other", (*CXX[version], "-gsplit-dwarf", "-DNDEBUG", "-O1"))
+    other = symbol_programs.build_cxx(tmp_path / "other", (*CXX[version], "-gsplit-dwarf", "-DNDEBUG", "-O1"), keeps=False)
     for path in split.parent.glob("*.dwo"):
         path.write_bytes((other.parent / path.name).read_bytes())
     symbols = all_answers(split)
@@ -117,8 +137,8 @@ def test_a_dwo_file_of_another_build_is_not_used(version: str, tmp_path: Path) -
     assert not np.any(has_inlined_frames(symbols))
 
 
-def test_moved_dwo_files_are_found_beside_the_program_and_in_extra_directories(tmp_path: Path) -> None:
-    whole, split = build_split(tmp_path / "built", CXX["dwarf4"])
+def test_moved_dwo_files_are_found_beside_the_program_and_in_extra_directories(build_split: Build, tmp_path: Path) -> None:
+    whole, split = build_split("dwarf4")
     moved, kept = tmp_path / "moved", tmp_path / "kept"
     moved.mkdir()
     kept.mkdir()
@@ -135,9 +155,9 @@ def test_moved_dwo_files_are_found_beside_the_program_and_in_extra_directories(t
 
 
 @pytest.mark.parametrize("form", ["dwo", "dwp"])
-def test_damaged_files_give_fewer_names_and_no_exception(form: str, tmp_path: Path) -> None:
+def test_damaged_files_give_fewer_names_and_no_exception(form: str, build_split: Build) -> None:
     """Bytes overwritten all over the other files: every address is answered, by the symbol table at least."""
-    _, split = build_split(tmp_path / "built", CXX["dwarf5"])
+    _, split = build_split("dwarf5")
     if form == "dwp":
         package(split)
     files = list(split.parent.glob(f"*.{form}"))

@@ -52,6 +52,7 @@ def test_recorded_addr2line_output(corpus: Path, name: str) -> None:
     program = corpus / "gimli-rs+object-testfiles/dwarf" / name
     expected = _recorded_chains(corpus / "gimli-rs+addr2line/testoutput/dwarf" / name)
     addresses = np.array(list(expected), np.uint64)
+    assert len(addresses) > 0
     symbols = symbolized(program, addresses)
     for row, address in enumerate(expected):
         start, end = int(symbols.chains.start[row]), int(symbols.chains.start[row + 1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -14,6 +15,8 @@ from pathlib import Path
 from support.fake_aggregator import TOKEN
 
 ROOT = Path(__file__).resolve().parents[2]
+# In the environment of all that an agent starts: other tests have agents, too.
+_OWN = "AGENT_OF_A_TEST"
 
 
 def write_config(directory: Path, server: str, body: str = "", token: str = TOKEN, limits: str = "") -> Path:
@@ -52,9 +55,27 @@ class AgentProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env={**os.environ, "PYTHONPATH": str(ROOT), **self.environment},
+                env={**os.environ, "PYTHONPATH": str(ROOT), _OWN: str(self.config), **self.environment},
             )
         return self
+
+    def processes_with(self, word: str) -> list[int]:
+        """Process IDs of what it has started, also before it was killed, that has this word in its command line."""
+        own = f"{_OWN}={self.config}\0".encode()
+        found = []
+        for entry in Path("/proc").iterdir():
+            with contextlib.suppress(OSError):
+                if entry.name.isdigit() and word.encode() in (entry / "cmdline").read_bytes():
+                    found += [int(entry.name)] if own in (entry / "environ").read_bytes() else []
+        return found
+
+    def are_gone_within(self, seconds: float, *words: str) -> bool:
+        deadline = time.monotonic() + seconds
+        while any(self.processes_with(word) for word in words):
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.05)
+        return True
 
     def kill(self) -> None:
         assert self.process is not None

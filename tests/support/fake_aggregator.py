@@ -120,7 +120,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif names == ["hello"]:
             with fake.lock:
                 fake.hellos.append(from_json(AgentHello, json.loads(asked.body)))
-            self.say(Welcome(PROTOCOL_VERSION, "host1", 2.0))
+            self.say(Welcome(PROTOCOL_VERSION, "host1", 1.0))
         elif names == ["clock"]:
             self.say(ClockReading(fake.clock_ns()))
         elif names == ["jobs"]:

@@ -1,12 +1,11 @@
 """Builds the Rust workload (``tests/workloads/skip_slots_rs``) and reads its timers.
 
-Finished programs are kept beside those of ``support.workload``, under a hash of the sources, the flags and the toolchain;
+Finished programs are kept (``support.kept_builds``), under a hash of the sources, the flags and the toolchain;
 cargo's own intermediate results are in a directory next to them, which all variants share.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -17,7 +16,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from support.workload import CACHE, Timers
+from support.kept_builds import CACHE, kept, key_of
+from support.workload import Timers
 
 SOURCES = Path(__file__).resolve().parent.parent / "workloads" / "skip_slots_rs"
 TARGET = CACHE / "skip_slots_rs"
@@ -65,24 +65,17 @@ def build(variant: RustVariant) -> Path:
     Raises ``CratesUnavailable`` where the crates are neither here nor to be had, and ``AssertionError`` with the compiler's
     messages where the sources cannot be built.
     """
-    directory = CACHE / _build_key(variant)
-    program = directory / PROGRAM
-    if not program.exists():
+
+    def fill(directory: Path) -> None:
         _fetch_crates()
-        built = _compile(variant)
-        directory.mkdir(parents=True, exist_ok=True)
-        partial = directory / f"{PROGRAM}.{os.getpid()}"
-        shutil.copy2(built, partial)
-        partial.rename(program)
-    return program
+        shutil.copy2(_compile(variant), directory / PROGRAM)
+
+    return kept(_build_key(variant), PROGRAM, fill)
 
 
 def _build_key(variant: RustVariant) -> str:
-    digest = hashlib.sha256()
-    for path in _source_files():
-        digest.update(f"{path.relative_to(SOURCES)}\0".encode() + path.read_bytes() + b"\0")
-    digest.update("\0".join([variant.profile, *variant.features, variant.rustflags, _toolchain()]).encode())
-    return digest.hexdigest()[:24]
+    sources = [part for path in _source_files() for part in (str(path.relative_to(SOURCES)), path.read_bytes())]
+    return key_of([*sources, variant.profile, *variant.features, variant.rustflags, _toolchain()])
 
 
 def _source_files() -> Iterator[Path]:

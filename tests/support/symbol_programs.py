@@ -5,9 +5,12 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 import pytest
+
+from support.kept_builds import kept, key_of
 
 HEADER = r"""
 #pragma once
@@ -93,6 +96,7 @@ std::string describe(const std::map<std::string, Point> &points) {
 }
 }
 """
+CXX_SOURCES = {"shapes.h": HEADER, "first.cpp": FIRST_UNIT, "second.cpp": SECOND_UNIT}
 CXX_VARIANTS = {
     "O2-dwarf5": ("-O2", "-g", "-gdwarf-5"),
     "O3-dwarf4": ("-O3", "-g", "-gdwarf-4"),
@@ -153,27 +157,51 @@ RUST_VARIANTS = {
 }
 
 
-def build_cxx(directory: Path, options: Sequence[str]) -> Path:
-    """The C++ program of two units; skips without g++."""
-    sources = {"shapes.h": HEADER, "first.cpp": FIRST_UNIT, "second.cpp": SECOND_UNIT}
-    for name, text in sources.items():
-        (directory / name).write_text(text)
+def build_cxx(directory: Path, options: Sequence[str], keeps: bool = True) -> Path:
+    """The C++ program of two units, as ``directory / "program"``; skips without g++.  ``keeps``: the compiler may have run
+    elsewhere, and earlier, and its name of that directory is in the debug information."""
     compiler = shutil.which("g++")
     if compiler is None:
         pytest.skip("g++ is not installed")
+    linker = next((word.removeprefix("-fuse-ld=") for word in options if word.startswith("-fuse-ld=")), "bfd")
+    versions = (_version(compiler), _version(f"ld.{linker}"))
     command = [compiler, "-std=c++17", *options, "first.cpp", "second.cpp", "-o", "program"]
-    subprocess.run(command, check=True, capture_output=True, cwd=directory)
-    return directory / "program"
+
+    def build(directory: Path) -> None:
+        for name, text in CXX_SOURCES.items():
+            (directory / name).write_text(text)
+        subprocess.run(command, check=True, capture_output=True, cwd=directory)
+
+    if not keeps:
+        build(directory)
+        return directory / "program"
+    key = key_of((*CXX_SOURCES.values(), *command, *versions))
+    return Path(shutil.copy(kept(key, "program", build), directory / "program"))
 
 
-def build_rust(directory: Path, options: Sequence[str]) -> Path:
-    """The Rust program, standard library only; skips without rustc or when it does not know an option."""
-    (directory / "app.rs").write_text(RUST_SOURCE)
+def build_rust(directory: Path, options: Sequence[str], keeps: bool = True) -> Path:
+    """The Rust program, standard library only, as ``directory / "app"``; skips without rustc or when it does not know an
+    option.  ``keeps``: as of ``build_cxx``."""
     compiler = shutil.which("rustc")
     if compiler is None:
         pytest.skip("rustc is not installed")
     command = [compiler, "--edition", "2021", *options, "app.rs", "-o", "app"]
-    done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=directory)
-    if done.returncode != 0:
-        pytest.skip(f"rustc refuses {' '.join(options)}: {done.stderr.strip().splitlines()[-1:]}")
-    return directory / "app"
+
+    def build(directory: Path) -> None:
+        (directory / "app.rs").write_text(RUST_SOURCE)
+        done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=directory)
+        if done.returncode != 0:
+            pytest.skip(f"rustc refuses {' '.join(options)}: {done.stderr.strip().splitlines()[-1:]}")
+
+    if not keeps:
+        build(directory)
+        return directory / "app"
+    key = key_of((RUST_SOURCE, *command, _version(compiler)))
+    return Path(shutil.copy(kept(key, "app", build), directory / "app"))
+
+
+@cache
+def _version(program: str) -> str:
+    """What it prints of itself; "" for one that is not installed."""
+    path = shutil.which(program)
+    return subprocess.run([path, "--version"], check=True, capture_output=True, text=True).stdout if path else ""

@@ -1,22 +1,20 @@
 """Builds and runs the epoch workload (``tests/workloads/epoch_cpp``) and reads its timers.
 
-Builds are kept outside the checkout, in ``$XDG_CACHE_HOME/slotscope-tests`` or ``~/.cache/slotscope-tests``, under a hash of
-the sources, the flags and the compiler's version.
+Builds are kept (``support.kept_builds``), under a hash of the sources, the flags and the compiler's version.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from support.kept_builds import kept, key_of
+
 SOURCES = Path(__file__).resolve().parent.parent / "workloads" / "epoch_cpp"
-CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache").absolute() / "slotscope-tests"
 COMPILER = "g++"
 
 
@@ -55,20 +53,16 @@ class Variant:
 
 def build(variant: Variant) -> Path:
     """The program built as asked; two processes may ask for the same build at the same time."""
-    directory = CACHE / _build_key(variant)
-    program = directory / "epoch"
-    if not program.exists():
-        directory.mkdir(parents=True, exist_ok=True)
-        subprocess.run([SOURCES / "build.sh", program, *variant.flags], check=True, stdin=subprocess.DEVNULL)
-    return program
+
+    def fill(directory: Path) -> None:
+        subprocess.run([SOURCES / "build.sh", directory / "epoch", *variant.flags], check=True, stdin=subprocess.DEVNULL)
+
+    return kept(_build_key(variant), "epoch", fill)
 
 
 def _build_key(variant: Variant) -> str:
-    digest = hashlib.sha256()
-    for path in sorted(SOURCES.iterdir()):
-        digest.update(f"{path.name}\0".encode() + path.read_bytes() + b"\0")
-    digest.update("\0".join([*variant.flags, _compiler_version()]).encode())
-    return digest.hexdigest()[:24]
+    sources = [part for path in sorted(SOURCES.iterdir()) for part in (path.name, path.read_bytes())]
+    return key_of([*sources, *variant.flags, _compiler_version()])
 
 
 @cache

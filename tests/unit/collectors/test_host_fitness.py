@@ -52,6 +52,7 @@ def test_hypervisor_by_the_processor_flag() -> None:
 
 
 @pytest.mark.perf
+@pytest.mark.beside
 def test_this_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = host_fitness(tmp_path / "not/there/yet", True, ())
     version = subprocess.run(["perf", "version"], capture_output=True, text=True, check=True).stdout
@@ -91,6 +92,7 @@ def test_a_store_that_cannot_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.perf
+@pytest.mark.beside
 def test_processes() -> None:
     python = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE)
     native = subprocess.Popen([shutil.which("cat") or "cat"], stdin=subprocess.PIPE)

@@ -57,6 +57,7 @@ def test_arguments() -> None:
 
 
 @pytest.mark.perf
+@pytest.mark.beside
 def test_running_process_is_counted_from_start_to_stop() -> None:
     """The program touches 4,000 new pages for every line that it is sent: those of the second line count."""
     script = (
@@ -86,6 +87,7 @@ def test_running_process_is_counted_from_start_to_stop() -> None:
 
 
 @pytest.mark.perf
+@pytest.mark.beside
 def test_event_that_perf_does_not_know() -> None:
     with subprocess.Popen(["sleep", "5"]) as process:
         with pytest.raises(CaptureError, match="perf cannot record event 'no-such-event' here"):

@@ -17,6 +17,7 @@ PAGE = (Path(__file__).resolve().parents[4] / "docs" / "doctor.md").read_text(en
 
 
 @pytest.mark.perf
+@pytest.mark.beside
 def test_host_binary_and_process(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     command = [
         "--store",
@@ -43,6 +44,7 @@ def test_host_binary_and_process(capsys: pytest.CaptureFixture[str], tmp_path: P
 
 
 @pytest.mark.perf
+@pytest.mark.beside
 def test_the_text_has_every_check_that_the_page_names(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", "--binary", "/bin/ls"]) == 0
     text = capsys.readouterr().out

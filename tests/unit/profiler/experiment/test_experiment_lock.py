@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,7 @@ def test_what_a_killed_run_has_started_keeps_the_lock(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", script], cwd=os.getcwd()) as process:
         while not (tmp_path / "up").exists():
             assert process.poll() is None
+            time.sleep(0.01)
         process.kill()
     with experiment_lock(tmp_path, "x"):
         assert (tmp_path / "done").exists()

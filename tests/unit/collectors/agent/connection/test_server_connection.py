@@ -8,6 +8,7 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
@@ -193,8 +194,9 @@ def test_proxies_of_the_environment_are_not_used(fake: FakeAggregator, monkeypat
         assert proxy.asked == []
 
 
-def _tls_server(context: ssl.SSLContext) -> tuple[socket.socket, int]:
-    """Answers every connection with one clock reading."""
+@contextmanager
+def _tls_server(context: ssl.SSLContext) -> Iterator[int]:
+    """Answers every connection with one clock reading; its port."""
     listening = socket.create_server(("127.0.0.1", 0))
 
     def serve() -> None:
@@ -210,8 +212,12 @@ def _tls_server(context: ssl.SSLContext) -> tuple[socket.socket, int]:
             except OSError:
                 plain.close()
 
-    threading.Thread(target=serve, daemon=True).start()
-    return listening, listening.getsockname()[1]
+    thread = threading.Thread(target=serve)
+    thread.start()
+    with listening:
+        yield listening.getsockname()[1]
+        listening.shutdown(socket.SHUT_RDWR)
+    thread.join()
 
 
 def test_a_server_is_known_by_its_certificate(tmp_path: Path) -> None:
@@ -221,8 +227,7 @@ def test_a_server_is_known_by_its_certificate(tmp_path: Path) -> None:
     right, wrong = tmp_path / "right.pem", tmp_path / "wrong.pem"
     authority.cert_pem.write_to_path(str(right))
     other.cert_pem.write_to_path(str(wrong))
-    listening, port = _tls_server(context)
-    with listening:
+    with _tls_server(context) as port:
         trusting = ServerConnection(ServerAddress(f"https://127.0.0.1:{port}", TOKEN, right))
         assert trusting.server_time_ns() == 42
         for ca in (wrong, None):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from profiler.service import pages
 from profiler.service.aggregator import Aggregator
 from profiler.service.api.settings import ServiceSettings
 from profiler.service.pages.analysis.analyses import AnalysisLimits
@@ -97,7 +98,9 @@ def test_every_page_forbids_what_it_does_not_need(aggregator: Aggregator) -> Non
 
 
 def test_pages_hold_no_script_or_style_of_their_own(aggregator: Aggregator) -> None:
-    for template in Path("profiler/service/pages/templates").glob("*.html"):
+    templates = list((Path(pages.__file__).parent / "templates").glob("*.html"))
+    assert "base.html" in {template.name for template in templates}
+    for template in templates:
         text = template.read_text()
         assert "<style" not in text, template
         assert "style=" not in text, template
