@@ -8,7 +8,7 @@ from profiler.attach.observer import AttachObserver
 from profiler.attach.reading import READING_IS_BEHIND, ReadableWindow, WindowReader
 from profiler.attach.window import WindowOutcome
 from profiler.experiment.run.phase_check import check_phase
-from profiler.model.attach_summary import KeptWindow
+from profiler.model.attach_summary import KeptWindow, WindowTotals
 from profiler.model.capture import Capture
 from profiler.model.run import RunKey, RunOutcome
 from profiler.store.store import Store
@@ -31,7 +31,7 @@ class KeptWindows:
     store: Store
     observer: AttachObserver
     phase: str
-    windows: list[KeptWindow] = field(default_factory=list)
+    totals: WindowTotals = field(default_factory=WindowTotals)
     _has_whole: bool = False
     _is_phase_checked: bool = False
     _reader: WindowReader = field(init=False)
@@ -64,7 +64,7 @@ class KeptWindows:
     def _kept(self, key: RunKey, capture: Capture, window: ReadableWindow) -> None:
         """Called when a window is in the store, by the thread that reads them."""
         kept = _summed(key, capture, window)
-        self.windows.append(kept)
+        self.totals = self.totals.with_window(kept)
         self.observer.told(window_line(kept))
         self.observer.window_kept(kept)
         self._check_phase(capture, window.locator)
