@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gc
+import shutil
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
+from profiler.attach import perf_window
 from profiler.attach.kept_windows import KeptWindows
 from profiler.attach.perf_window import PerfWindow
 from profiler.attach.window import PERF_CPU
@@ -18,6 +20,7 @@ from profiler.model.run import CaptureInfo, Metric, PerfSettings, RunIdentity, R
 from profiler.store.records import SessionStart
 from profiler.store.store import Store, open_store
 from support.collected_garbage import unreachable_objects
+from support.elf_programs import system_library
 from support.perf_data_writer import USER_MARKER, RecordingWriter, Sample
 from symbolize.locate import Locator
 
@@ -42,11 +45,11 @@ class Told:
     def ended(self, summary: AttachSummary) -> None: ...
 
 
-def recording(path: Path, number: int) -> Path:
-    """Children that come and go, each with a sample, other ones in every window."""
+def recording(path: Path, number: int, program: Path) -> Path:
+    """Children of a program that come and go, each with a sample, other ones in every window."""
     content = RecordingWriter()
     content.comm(10, 10, b"prog", time=1)
-    content.mmap2(10, 0x400000, 0x10000, 0x2000, b"/bin/prog", time=1)
+    content.mmap2(10, 0x400000, 0x10000, 0x2000, bytes(program), time=1)
     for child in range(1000 * (number + 1), 1000 * (number + 1) + CHILDREN):
         content.fork(child, child, 10, 10, time=child)
         content.comm(child, child, b"child-%d" % child, time=child)
@@ -55,14 +58,14 @@ def recording(path: Path, number: int) -> Path:
     return path
 
 
-def window(directory: Path, session: str, number: int, locator: Locator) -> PerfWindow:
+def window(directory: Path, session: str, number: int, locator: Locator, program: Path = Path("/bin/prog")) -> PerfWindow:
     info = CaptureInfo(
         RunIdentity(session, "node", number, RunMode.PROFILED, number, instance="prog-10"),
         perf=PerfSettings(event="cpu-clock", frequency_hz=99, call_graph="fp"),
         outcome=RunOutcome(wall_ns=10**9, user_ns=10**8, metrics=(Metric(PERF_CPU, 1e6, "ns", (1e6,)),)),
         started_at="2026-03-01T10:00:00.000+00:00",
     )
-    path = recording(directory / f"window-{number}", number)
+    path = recording(directory / f"window-{number}", number, program)
     return PerfWindow(RunRecording(path, ("perf", "record"), ()), info, locator, "", begun_ns=0, gap_ns=-1)
 
 
@@ -95,3 +98,21 @@ def test_what_is_held_does_not_grow_with_the_number_of_windows(store: Store, tmp
     assert told.lines == [f"{number}: {CHILDREN}" for number in range(20)]
     assert kept.totals.samples == 20 * CHILDREN
     assert len(store.runs(session)) == 20
+
+
+def test_programs_that_were_run_once_are_closed(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As beside a build machine: another program in every window.  Each is mapped."""
+    monkeypatch.setattr(perf_window, "MOST_OPEN_BINARIES", 2)
+    session, locator = store.begin_session(START), Locator()
+    with KeptWindows(store, Told(), "") as kept:
+        for number in range(8):
+            program = Path(shutil.copy(system_library("libm.so.6"), tmp_path / f"program-{number}"))
+            kept.submit(window(tmp_path, session, number, locator, program))
+            kept.wait()
+            assert mapped_below(tmp_path) == {tmp_path / f"program-{each}" for each in range(max(0, number - 1), number + 1)}
+
+
+def mapped_below(directory: Path) -> set[Path]:
+    """Files that this process has mapped."""
+    paths = [Path(line.split()[-1]) for line in Path("/proc/self/maps").read_text().splitlines()]
+    return {path for path in paths if path.is_relative_to(directory)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import io
 import json
@@ -290,3 +291,12 @@ def test_only_files_that_were_mapped_and_are_what_they_were_are_sent(
     packed = bytes(fake.received[sent[0].sha256])
     assert zstandard.ZstdDecompressor().decompressobj().decompress(packed) == (tmp_path / "mapped").read_bytes()
     assert list(spool.debug_directory.iterdir()) == []
+
+
+def test_build_ids_that_are_wanted_no_more_are_forgotten(fake: FakeAggregator, spool: Spool, queue: UploadQueue) -> None:
+    """Five builds a day, each of which is wanted that day and not to be found here."""
+    wanted = WantedDebugFiles(spool, queue.connection, queue.log)
+    for day in range(0, 12 * 5, 5):
+        fake.wanted = tuple(f"{number:040x}" for number in range(day, day + 5))
+        wanted.send()
+        assert {item for part in gc.get_referents(wanted) if isinstance(part, set) for item in part} == set(fake.wanted)
