@@ -20,8 +20,10 @@ from collectors.agent.agent_log import AgentLog
 from collectors.agent.connection.server_connection import ServerAddress, ServerConnection
 from collectors.agent.connection.server_errors import ServerTrouble
 from collectors.agent.spool import spool as spool_module
+from collectors.agent.spool import spool_tables
 from collectors.agent.spool.spool import Spool, open_spool, session_command, used_bytes
 from collectors.agent.spool.spool_lock import spool_lock
+from collectors.agent.spool.spool_tables import SpooledCapture
 from collectors.agent.upload.upload_queue import UploadQueue
 from collectors.agent.upload.wanted_debug_files import WantedDebugFiles
 from profiler.codec.container import encode
@@ -300,3 +302,14 @@ def test_build_ids_that_are_wanted_no_more_are_forgotten(fake: FakeAggregator, s
         fake.wanted = tuple(f"{number:040x}" for number in range(day, day + 5))
         wanted.send()
         assert {item for part in gc.get_referents(wanted) if isinstance(part, set) for item in part} == set(fake.wanted)
+
+
+def test_files_that_were_not_seen_for_long_are_forgotten(spool: Spool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every capture has the C library and a program of its own, and two sightings each; the last ten are remembered."""
+    monkeypatch.setattr(spool_tables, "MOST_SIGHTINGS", 10)
+    for number in range(200):
+        objects = [("c0de", "/lib/libc.so.6"), (f"{number:04x}", f"/build/{number}")]
+        spool.tables.add_capture(SpooledCapture(f"s/{number}.capture", "job", "0" * 64, 1), objects)
+    assert spool.tables.object_path("c0de") == "/lib/libc.so.6"
+    found = [number for number in range(200) if spool.tables.object_path(f"{number:04x}")]
+    assert found == list(range(195, 200))
