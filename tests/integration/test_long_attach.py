@@ -51,7 +51,8 @@ def use_of(pid: int, store: Path) -> Use:
         int(status["VmHWM"].split()[0]),
         len(os.listdir(f"/proc/{pid}/fd")),
         len(children),
-        sum(_size(path) for path in (store / "tmp").rglob("*")),
+        # Directories may vanish meanwhile, which os.walk passes over.
+        sum(_size(Path(directory, name)) for directory, _, names in os.walk(store / "tmp") for name in names),
     )
 
 
