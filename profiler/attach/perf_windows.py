@@ -201,9 +201,10 @@ class _PerfWindows:
         return _Upcoming(self._number - 1, perf, path)
 
     def _drop(self, upcoming: _Upcoming) -> None:
-        """No window follows."""
+        """No window follows; the next one gets its number."""
         upcoming.perf.abort()
         self._perfs.remove(upcoming.perf)
+        self._number = upcoming.number
 
     def _events(self, instance: AttachedInstance) -> list[Event]:
         return [(self.setting.stop.descriptor, Cause.ASKED), (instance.descriptor, Cause.TARGET)]
