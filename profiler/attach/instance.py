@@ -34,8 +34,11 @@ class AttachedInstance:
 
 
 @contextlib.contextmanager
-def attached_instance(target: AttachTarget, plan: AttachPlan, perf_version: str) -> Iterator[AttachedInstance]:
-    """``CaptureError`` when the process has ended."""
+def attached_instance(
+    target: AttachTarget, plan: AttachPlan, perf_version: str, shared: Locator | None = None
+) -> Iterator[AttachedInstance]:
+    """``CaptureError`` when the process has ended.  ``shared``: used where the process sees the files of slotscope, so that the
+    kernel's symbols are read, and held, once for all processes of a session; None = one of its own."""
     with contextlib.ExitStack() as stack:
         try:
             descriptor = os.pidfd_open(target.pid)
@@ -47,9 +50,14 @@ def attached_instance(target: AttachTarget, plan: AttachPlan, perf_version: str)
         root = foreign_root(target.pid)
         if root >= 0:
             stack.callback(os.close, root)
-        locator = Locator(SearchPaths(extra_directories=(Path(f"/proc/self/fd/{root}"),))) if root >= 0 else Locator()
+        locator = _own_locator(root) if root >= 0 or shared is None else shared
+        locator.let_go(0)  # files may be others since the process before
         settings = _settings(target, plan, perf_version)
         yield AttachedInstance(target, _program_facts(target), settings, locator, descriptor, has_own_files=root >= 0)
+
+
+def _own_locator(root: int) -> Locator:
+    return Locator(SearchPaths(extra_directories=(Path(f"/proc/self/fd/{root}"),))) if root >= 0 else Locator()
 
 
 def _ended(target: AttachTarget) -> str:

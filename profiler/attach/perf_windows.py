@@ -34,6 +34,7 @@ from profiler.attach.window import (
 from profiler.attach.window_profiler import SessionSetting
 from profiler.errors import CaptureError
 from profiler.experiment.run.run_recording import RunRecording
+from symbolize.locate import Locator
 
 LEAST_LEAD_S = 0.4
 # A window's raw recording, which stays until it is read: more is not written.
@@ -52,15 +53,16 @@ _CUT_BY = {
 
 @dataclass(frozen=True, slots=True)
 class Perf:
-    """A ``WindowProfiler``.  ``version``: of perf."""
+    """A ``WindowProfiler``.  ``version``: of perf.  ``locator``: finds the files of processes that see those of slotscope."""
 
     version: str
     name: str = "perf"
     polite: signal.Signals = signal.SIGTERM
     follows_another: bool = True
+    locator: Locator = field(default_factory=Locator)
 
     def attached(self, target: AttachTarget, plan: AttachPlan) -> contextlib.AbstractContextManager[AttachedInstance]:
-        return attached_instance(target, plan, self.version)
+        return attached_instance(target, plan, self.version, self.locator)
 
     def probe(self, instance: AttachedInstance, path: Path, guard: GroupGuard) -> None:
         attach(instance.perf, instance.target, path, guard).abort()
