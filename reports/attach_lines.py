@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from profiler.model.attach_summary import AttachSummary, KeptWindow
+from profiler.model.attach_summary import AttachSummary, KeptWindow, WindowTotals
 from reports.quantities import count, counted, scale_for
 
 
@@ -28,25 +26,21 @@ def _time(time_ns: int) -> str:
 
 def summary_lines(summary: AttachSummary) -> list[str]:
     """What the windows that count add up to; others are only told of."""
-    windows = summary.windows
-    counting = [window for window in windows if not window.outcome.failure]
-    left_out = len(windows) - len(counting)
-    head = f"session {summary.session}: {summary.ending}; {counted(len(windows), 'window')} of {summary.variant}"
+    totals = summary.totals
+    left_out = totals.windows - totals.counting
+    head = f"session {summary.session}: {summary.ending}; {counted(totals.windows, 'window')} of {summary.variant}"
     lines = [f"{head}, {left_out} of them left out" if left_out else head]
-    wall_ns = sum(window.outcome.wall_ns for window in counting)
-    if wall_ns:
-        lines += _totals(counting, wall_ns, summary.profiler)
-    gaps_ns = [window.gap_ns for window in windows if window.gap_ns >= 0]
-    if gaps_ns:
-        lines.append(f"not recorded between windows: {max(gaps_ns) / 1e6:.1f} ms at most, {sum(gaps_ns) / 1e6:.1f} ms in all")
+    if totals.wall_ns:
+        lines += _of_counting(totals, summary.profiler)
+    if totals.gaps:
+        longest_ms, all_ms = totals.longest_gap_ns / 1e6, totals.gaps_ns / 1e6
+        lines.append(f"not recorded between windows: {longest_ms:.1f} ms at most, {all_ms:.1f} ms in all")
     return lines
 
 
-def _totals(counting: Sequence[KeptWindow], wall_ns: int, profiler: str) -> list[str]:
-    used_ns = sum(window.outcome.user_ns + window.outcome.system_ns for window in counting)
-    samples, lost = (sum(window.samples for window in counting), sum(window.lost_samples for window in counting))
-    perf_ns = sum(window.perf_ns for window in counting)
+def _of_counting(totals: WindowTotals, profiler: str) -> list[str]:
+    recorded = f"{totals.wall_ns / 1e9:.1f} s recorded, {totals.used_ns / 1e9:.2f} s of CPU time"
     return [
-        f"{wall_ns / 1e9:.1f} s recorded, {used_ns / 1e9:.2f} s of CPU time, {counted(samples, 'sample')}, {count(lost)} lost",
-        f"{profiler} itself used {100 * perf_ns / wall_ns:.2f} % of one CPU",
+        f"{recorded}, {counted(totals.samples, 'sample')}, {count(totals.lost_samples)} lost",
+        f"{profiler} itself used {100 * totals.perf_ns / totals.wall_ns:.2f} % of one CPU",
     ]

@@ -45,7 +45,8 @@ class LocatedBinary:
 
 
 class Locator:
-    """Finds and opens binaries; every (path, build ID) is looked for once.  Never raises for missing or foreign files."""
+    """Finds and opens binaries; every (path, build ID) is looked for once, until ``let_go`` forgets it.  Never raises for
+    missing or foreign files."""
 
     def __init__(
         self,
@@ -66,9 +67,15 @@ class Locator:
         """The files of ``dso``.  A file counts only if it has the recorded build ID; where none was recorded any counts, with
         the caveat that it is not verified."""
         key = (dso.path, dso.build_id, dso.kind)
-        if key not in self._located:
-            self._located[key] = self._with_linked_files(self._find(dso))
-        return self._located[key]
+        found = self._located.pop(key, None) or self._with_linked_files(self._find(dso))
+        self._located[key] = found  # behind all others
+        return found
+
+    def let_go(self, kept: int) -> None:
+        """Forgets all binaries but the ``kept`` that were asked for last; what nobody else holds is closed.  For whoever goes
+        on while programs come and go."""
+        while len(self._located) > kept:
+            del self._located[next(iter(self._located))]
 
     def image(self, dso: Dso) -> ElfImage | None:
         """The binary that was recorded, for unwinding; for the vDSO this process's own when it is the same or unknown."""

@@ -131,22 +131,13 @@ class SideBandDecoder:
         self._name = name
         self._trailers = trailers
         self._texts: dict[bytes, str] = {}
-        self._decoders: tuple[tuple[int, Callable[[RecordWindow], None]], ...] = (
-            (spec.PERF_RECORD_MMAP, self._mmaps),
-            (spec.PERF_RECORD_MMAP2, self._mmap2s),
-            (spec.PERF_RECORD_COMM, self._comms),
-            (spec.PERF_RECORD_FORK, self._forks),
-            (spec.PERF_RECORD_KSYMBOL, self._kernel_symbols),
-            (spec.PERF_RECORD_LOST, self._lost),
-            (spec.PERF_RECORD_LOST_SAMPLES, self._lost_samples),
-        )
 
     def add(self, records: RecordWindow) -> None:
         """Decodes the records of one window; ``FormatError`` for one that is too short for its type."""
-        for number, decode in self._decoders:
+        for number, decode in _DECODERS:
             chosen = records.of_type(number)
             if len(chosen.start):
-                decode(chosen)
+                decode(self, chosen)
         self.side_band.throttled += len(records.of_type(spec.PERF_RECORD_THROTTLE).start)
 
     def _mmaps(self, records: RecordWindow) -> None:
@@ -269,3 +260,15 @@ def _build_ids(mmaps: RecordWindow, starts: Sequence[int]) -> list[bytes]:
         length = min(mmaps.view[at], 20)
         found[row] = bytes(mmaps.view[at + 4 : at + 4 + length])
     return found
+
+
+# Outside of the class: a decoder that held its own methods would be kept, with all it found, until a collection of garbage.
+_DECODERS: tuple[tuple[int, Callable[[SideBandDecoder, RecordWindow], None]], ...] = (
+    (spec.PERF_RECORD_MMAP, SideBandDecoder._mmaps),
+    (spec.PERF_RECORD_MMAP2, SideBandDecoder._mmap2s),
+    (spec.PERF_RECORD_COMM, SideBandDecoder._comms),
+    (spec.PERF_RECORD_FORK, SideBandDecoder._forks),
+    (spec.PERF_RECORD_KSYMBOL, SideBandDecoder._kernel_symbols),
+    (spec.PERF_RECORD_LOST, SideBandDecoder._lost),
+    (spec.PERF_RECORD_LOST_SAMPLES, SideBandDecoder._lost_samples),
+)

@@ -35,8 +35,11 @@ class AttachedInstance:
 
 
 @contextlib.contextmanager
-def attached_instance(target: AttachTarget, plan: AttachPlan, perf_version: str) -> Iterator[AttachedInstance]:
-    """``CaptureError`` when the process has ended."""
+def attached_instance(
+    target: AttachTarget, plan: AttachPlan, perf_version: str, shared: Locator | None = None
+) -> Iterator[AttachedInstance]:
+    """``CaptureError`` when the process has ended.  ``shared``: used where the process sees the files of slotscope, so that the
+    kernel's symbols are read, and held, once for all processes of a session; None = one of its own."""
     with contextlib.ExitStack() as stack:
         try:
             descriptor = os.pidfd_open(target.pid)
@@ -45,7 +48,9 @@ def attached_instance(target: AttachTarget, plan: AttachPlan, perf_version: str)
         stack.callback(os.close, descriptor)
         if not target.is_there():  # else the descriptor could be that of another process with its ID
             raise CaptureError(_ended(target))
-        locator = Locator(SearchPaths(sysroot=_foreign_root(target, stack)))
+        root = _foreign_root(target, stack)
+        locator = Locator(SearchPaths(sysroot=root)) if root is not None or shared is None else shared
+        locator.let_go(0)  # files may be others since the process before
         settings = _settings(target, plan, perf_version)
         yield AttachedInstance(target, _program_facts(target), settings, locator, descriptor, OwnFiles(locator))
 

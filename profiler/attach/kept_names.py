@@ -32,6 +32,7 @@ class KeptNames:
             if dso.kind == DsoKind.FILE and dso.build_id not in (b"", UNREAD_BUILD, *self._settled):
                 self._settled.add(dso.build_id)
                 self._keep(session, dso, locator.locate(dso))
+        self._here.let_go(0)
 
     def _keep(self, session: str, dso: Dso, found: LocatedBinary) -> None:
         here = self._here.locate(dso)

@@ -9,7 +9,7 @@ from profiler.attach.observer import AttachObserver
 from profiler.attach.reading import READING_IS_BEHIND, ReadableWindow, WindowReader
 from profiler.attach.window import WindowOutcome
 from profiler.experiment.run.phase_check import check_phase
-from profiler.model.attach_summary import KeptWindow
+from profiler.model.attach_summary import KeptWindow, WindowTotals
 from profiler.model.capture import Capture
 from profiler.model.quick_dataclass import dataclass
 from profiler.model.run import RunKey, RunOutcome
@@ -35,7 +35,7 @@ class KeptWindows:
     observer: AttachObserver
     phase: str
     most_kept_bytes: int
-    windows: list[KeptWindow] = field(default_factory=list)
+    totals: WindowTotals = field(default_factory=WindowTotals)
     _has_whole: bool = False
     _is_phase_checked: bool = False
     _reader: WindowReader = field(init=False)
@@ -70,7 +70,7 @@ class KeptWindows:
     def _kept(self, key: RunKey, capture: Capture, window: ReadableWindow) -> None:
         """Called when a window is in the store, by the thread that reads them."""
         kept = _summed(key, capture, window)
-        self.windows.append(kept)
+        self.totals = self.totals.with_window(kept)
         self.observer.told(window_line(kept))
         self.observer.window_kept(kept)
         if window.has_own_files:

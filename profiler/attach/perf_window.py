@@ -13,6 +13,9 @@ from profiler.model.run import CaptureInfo
 from profiler.model.sample_selection import selected
 from symbolize.locate import Locator
 
+# Each takes a descriptor, and a session goes on beside a build machine that runs other programs every minute.
+MOST_OPEN_BINARIES = 256
+
 
 @dataclass(frozen=True, slots=True)
 class PerfWindow:
@@ -39,3 +42,4 @@ class PerfWindow:
             return noted(selected(capture, capture.samples.time_ns >= np.uint64(self.begun_ns)), self.note)
         finally:
             self.recording.path.unlink(missing_ok=True)
+            self.locator.let_go(MOST_OPEN_BINARIES)

@@ -36,6 +36,7 @@ from profiler.errors import CaptureError
 from profiler.experiment.run.run_recording import RunRecording
 from profiler.model.mapped_builds import MappedBuilds
 from profiler.model.quick_dataclass import dataclass
+from symbolize.locate import Locator
 
 LEAST_LEAD_S = 0.4
 # A window's raw recording, which stays until it is read: more is not written.
@@ -54,15 +55,16 @@ _CUT_BY = {
 
 @dataclass(frozen=True, slots=True)
 class Perf:
-    """A ``WindowProfiler``.  ``version``: of perf."""
+    """A ``WindowProfiler``.  ``version``: of perf.  ``locator``: finds the files of processes that see those of slotscope."""
 
     version: str
     name: str = "perf"
     polite: signal.Signals = signal.SIGTERM
     follows_another: bool = True
+    locator: Locator = field(default_factory=Locator)
 
     def attached(self, target: AttachTarget, plan: AttachPlan) -> contextlib.AbstractContextManager[AttachedInstance]:
-        return attached_instance(target, plan, self.version)
+        return attached_instance(target, plan, self.version, self.locator)
 
     def probe(self, instance: AttachedInstance, path: Path, guard: GroupGuard) -> None:
         attach(instance.perf, instance.target, path, guard).abort()
@@ -215,9 +217,10 @@ class _PerfWindows:
             self.setting.observer.told(line)
 
     def _drop(self, upcoming: _Upcoming) -> None:
-        """No window follows."""
+        """No window follows; the next one gets its number."""
         upcoming.perf.abort()
         self._perfs.remove(upcoming.perf)
+        self._number = upcoming.number
 
     def _events(self, instance: AttachedInstance) -> list[Event]:
         return [(self.setting.stop.descriptor, Cause.ASKED), (instance.descriptor, Cause.TARGET)]

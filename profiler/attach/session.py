@@ -125,7 +125,7 @@ class _Session:
             finally:
                 self.store.finish_session(session, state)
         files = f"/proc/{target.pid}/root" if kept.lacks_names and target.is_there() else ""
-        summary = AttachSummary(session, variant, ending, tuple(kept.windows), files, self.profiler.name)
+        summary = AttachSummary(session, variant, ending, kept.totals, files, self.profiler.name)
         self.observer.ended(summary)
         return summary
 

@@ -223,7 +223,7 @@ def _next_command(summary: AttachSummary, context: CliContext, plan: AttachPlan)
     program = "slotscope"
     if context.store_directory != default_store_directory(os.environ):
         program += f" --store {shlex.quote(str(context.store_directory))}"
-    if not any(window.samples for window in summary.windows):
+    if not summary.totals.has_samples:
         return f"next: {program} show {summary.session}"
     phase = f" --phase {shlex.quote(plan.phase)}" if plan.phase else ""
     files = f" --debug-dir {summary.files}" if summary.files else ""

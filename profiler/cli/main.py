@@ -63,6 +63,9 @@ _LONGEST_MESSAGE_CELLS = 4096
 _WRITE_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 # Collections while modules are imported and tables are built find nothing: what a command makes, it keeps until it ends.
 _GARBAGE_THRESHOLD = 1_000_000
+# These run for hours: objects that refer to each other would stay, with all they hold, until there are a million.
+_LASTING_COMMANDS = ("record", "attach", "experiment", "agent", "serve")
+_USUAL_THRESHOLDS = gc.get_threshold()
 
 _DESCRIPTION = (
     "Where the CPU time of a native program went, and which part of it a build\n"
@@ -192,6 +195,8 @@ def _dispatch(arguments: list[str]) -> int:
         return 0
     if overall.command in _READING_COMMANDS:
         import_numpy()
+    if overall.command in _LASTING_COMMANDS:
+        gc.set_threshold(*_USUAL_THRESHOLDS)
     store = getattr(parsed, "store", None) or overall.store or default_store_directory(os.environ)
     return load_command(overall.command).run(parsed, CliContext(Path(store), sys.stdout, sys.stderr))
 

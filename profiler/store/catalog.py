@@ -35,6 +35,9 @@ class Catalog(Protocol):
     def runs(self, session: str = "", variant: str = "") -> tuple[StoredRun, ...]:
         """By session, then number; empty arguments admit everything."""
 
+    def next_number(self, session: str) -> int:
+        """What the next run of the session will be numbered if nobody else adds one before."""
+
     def remove_runs(self, keys: tuple[RunKey, ...]) -> None: ...
 
     def remove_session(self, name: str) -> None:

@@ -86,9 +86,7 @@ class SqliteCatalog:
             known = connection.execute(_RUN_OF_ORIGIN, (origin,)).fetchone()
             if known is not None:
                 return _run(known)
-            (number,) = connection.execute(
-                "SELECT COALESCE(MAX(number) + 1, 0) FROM runs WHERE session = ?", (session,)
-            ).fetchone()
+            number = _next_number(connection, session)
             row = (session, number, *bound, blob, size_bytes, origin)
             connection.execute(f"INSERT INTO runs ({_RUN_COLUMNS}) VALUES ({marks})", row)
             return _run(connection.execute(f"{_RUNS} WHERE session = ? AND number = ?", (session, number)).fetchone())
@@ -122,6 +120,10 @@ class SqliteCatalog:
             rows = connection.execute(_SELECTED_RUNS, (bytes_of(session), bytes_of(variant))).fetchall()
             return tuple(_run(row) for row in rows)
 
+    def next_number(self, session: str) -> int:
+        with self._file.reading() as connection:
+            return _next_number(connection, session)
+
     def remove_runs(self, keys: tuple[RunKey, ...]) -> None:
         with self._file.transaction() as connection:
             for key in keys:
@@ -138,6 +140,11 @@ class SqliteCatalog:
                 return False
             _remove_session(connection, name)
             return True
+
+
+def _next_number(connection: sqlite3.Connection, session: str) -> int:
+    query = "SELECT COALESCE(MAX(number) + 1, 0) FROM runs WHERE session = ?"
+    return int(connection.execute(query, (session,)).fetchone()[0])
 
 
 def _remove_session(connection: sqlite3.Connection, name: str) -> None:

@@ -77,7 +77,7 @@ class Store:
         if known is not None:
             return known.key
         data = encode(capture)
-        blob, number = "", len(self.catalog.runs(identity.session))
+        blob, number = "", self.catalog.next_number(identity.session)
         while True:
             blob = f"{identity.session}/{number:04d}-{identity.arm}-{identity.mode}{CAPTURE_SUFFIX}"
             if self.blobs.put(blob, data):

@@ -136,18 +136,6 @@ class _Machine:
         self._depth = np.zeros(count, np.int64)
         self._is_usual = programs.is_usual.copy()
         self._emitted: list[tuple[Int64Column, Int64Column, Int64Column]] = []
-        self._operations: dict[int, Callable[[Int64Column], None]] = {
-            cfi.DW_CFA_nop: lambda at: None,
-            cfi.DW_CFA_advance_loc1: lambda at: self._advance(at, self._operand(at, 1)),
-            cfi.DW_CFA_advance_loc2: lambda at: self._advance(at, self._operand(at, 2)),
-            cfi.DW_CFA_advance_loc4: lambda at: self._advance(at, self._operand(at, 4)),
-            cfi.DW_CFA_remember_state: self._remember,
-            cfi.DW_CFA_restore_state: self._restore_remembered,
-            cfi.DW_CFA_def_cfa: self._define_cfa,
-            cfi.DW_CFA_def_cfa_register: lambda at: self._set(at, 0),
-            cfi.DW_CFA_def_cfa_offset: lambda at: self._set(at, 1),
-            cfi.DW_CFA_GNU_args_size: lambda at: self._skip_leb(at),
-        }
 
     def run(self) -> None:
         end = self._programs.end
@@ -161,7 +149,7 @@ class _Machine:
             self._restore_register(running[high == 3], low[high == 3])
             plain = high == 0
             for number in np.flatnonzero(np.bincount(low[plain], minlength=64)).tolist():
-                self._operations.get(number, self._give_up)(running[plain & (low == number)])
+                _OPERATIONS.get(number, _Machine._give_up)(self, running[plain & (low == number)])
             running = running[self._is_usual[running] & (self._position[running] < end[running])]
         self._give_up(running)
 
@@ -241,6 +229,21 @@ class _Machine:
 
     def _set(self, at: Int64Column, column: int) -> None:
         self._state[at, column] = self._leb(at)
+
+
+# Outside of the class: a machine that held its own methods would be kept, with all its columns, until a collection of garbage.
+_OPERATIONS: dict[int, Callable[[_Machine, Int64Column], None]] = {
+    cfi.DW_CFA_nop: lambda machine, at: None,
+    cfi.DW_CFA_advance_loc1: lambda machine, at: machine._advance(at, machine._operand(at, 1)),
+    cfi.DW_CFA_advance_loc2: lambda machine, at: machine._advance(at, machine._operand(at, 2)),
+    cfi.DW_CFA_advance_loc4: lambda machine, at: machine._advance(at, machine._operand(at, 4)),
+    cfi.DW_CFA_remember_state: _Machine._remember,
+    cfi.DW_CFA_restore_state: _Machine._restore_remembered,
+    cfi.DW_CFA_def_cfa: _Machine._define_cfa,
+    cfi.DW_CFA_def_cfa_register: lambda machine, at: machine._set(at, 0),
+    cfi.DW_CFA_def_cfa_offset: lambda machine, at: machine._set(at, 1),
+    cfi.DW_CFA_GNU_args_size: _Machine._skip_leb,
+}
 
 
 def _distinct(state: Int64Column) -> tuple[Int64Column, list[tuple[CfaRule, dict[int, RegisterRule]]]]:

@@ -62,6 +62,7 @@ class _Observer:
     order: JobOrder
     stop: StopRequest
     kept: int = 0
+    whole: int = 0
 
     def told(self, line: str) -> None:
         """For people at a terminal."""
@@ -74,14 +75,14 @@ class _Observer:
 
     def window_kept(self, window: KeptWindow) -> None:
         self.kept += 1
+        outcome = window.outcome
+        self.whole += not outcome.failure and is_whole_window(outcome.wall_ns, self.order.window_s, _LATE_S)
         self.events.progress(f"{self.kept} of {counted(self.order.windows, 'window')}")
 
     def ended(self, summary: AttachSummary) -> None:
-        said = f"{summary.ending}; {counted(len(summary.windows), 'window')}"
-        ordered, failures = self.order.windows, [window.outcome.failure for window in summary.windows if window.outcome.failure]
-        counting = [window.outcome for window in summary.windows if not window.outcome.failure]
-        whole = sum(is_whole_window(outcome.wall_ns, self.order.window_s, _LATE_S) for outcome in counting)
-        if self.stop.is_asked or whole < ordered:
-            self.events.failed("; ".join([said, f"{ordered} were ordered, {whole} are whole and count", *failures[-1:]]))
+        said, ordered = f"{summary.ending}; {counted(summary.totals.windows, 'window')}", self.order.windows
+        if self.stop.is_asked or self.whole < ordered:
+            counting = f"{ordered} were ordered, {self.whole} are whole and count"
+            self.events.failed("; ".join(filter(None, (said, counting, summary.totals.last_failure))))
         else:
             self.events.done(said)

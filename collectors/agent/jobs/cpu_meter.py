@@ -25,13 +25,16 @@ class CpuMeter:
 
     def __init__(self) -> None:
         self._latest: dict[int, int] = {}
+        self._ended_ns = 0
         self._totals: deque[tuple[float, int]] = deque()
 
     def read(self, now_s: float, used_ns: Mapping[int, int]) -> float:
         """``used_ns``: of every process that is there, up to now.  A job that is younger than the window has used nothing in
         the rest of it, so that its start does not end it."""
-        self._latest.update(used_ns)
-        total = sum(self._latest.values())
+        # Every window has a perf of its own: of those that ended only the sum is kept.
+        self._ended_ns += sum(latest for pid, latest in self._latest.items() if pid not in used_ns)
+        self._latest = dict(used_ns)
+        total = self._ended_ns + sum(self._latest.values())
         self._totals.append((now_s, total))
         while len(self._totals) > 1 and self._totals[1][0] <= now_s - WINDOW_S:
             self._totals.popleft()

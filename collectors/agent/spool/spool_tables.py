@@ -28,6 +28,8 @@ TABLES = (
 _SCHEMA = SqliteSchema("spool", APPLICATION_ID, 1, TABLES, "`slotscope agent` makes one")
 # Of jobs that are over and done with, to know them again when a server orders them once more.
 MOST_OLD_JOBS = 1000
+# Places of files that captures had mapped, by sightings: each capture has some dozens.  Servers ask for them soon after.
+MOST_SIGHTINGS = 100_000
 
 
 class CaptureState(StrEnum):
@@ -97,7 +99,12 @@ class SpoolTables:
         row = (capture.blob, capture.job, capture.sha256, capture.size_bytes, capture.state.value)
         with self._file.transaction() as connection:
             connection.execute("INSERT OR IGNORE INTO captures VALUES (?, ?, ?, ?, ?)", row)
+            # What is seen again gets the latest row ID.
             connection.executemany("INSERT OR REPLACE INTO objects VALUES (?, ?)", objects)
+            connection.execute(
+                "DELETE FROM objects WHERE rowid <= (SELECT MAX(rowid) FROM objects) - ?",
+                (MOST_SIGHTINGS,),
+            )
 
     def set_state(self, blob: str, state: CaptureState) -> None:
         with self._file.transaction() as connection:

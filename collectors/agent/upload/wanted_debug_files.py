@@ -27,7 +27,8 @@ _BUILD_ID = re.compile(r"[0-9a-f]{8,128}")
 
 @dataclass(slots=True)
 class WantedDebugFiles:
-    """``_settled``: build IDs that need not be looked at again, because they are sent, refused or not to be found."""
+    """``_settled``: build IDs that are wanted but need not be looked at again, because they are sent, refused or not to be
+    found."""
 
     spool: Spool
     connection: ServerConnection
@@ -39,7 +40,10 @@ class WantedDebugFiles:
         ``ServerTrouble``, ``StoreError``, ``OSError``."""
         done_with = unneeded_files(self.spool.store.directory)
         wanted = self.connection.wanted().build_ids
-        for build_id in wanted[:MOST_AT_ONCE]:
+        asked = wanted[:MOST_AT_ONCE]
+        # What is wanted no more is there, or of no use: it is forgotten, and sent again should it be wanted again.
+        self._settled.intersection_update(asked)
+        for build_id in asked:
             if build_id not in self._settled and _BUILD_ID.fullmatch(build_id):
                 self._send(build_id)
                 self._settled.add(build_id)

@@ -11,7 +11,7 @@ import pytest
 
 from profiler.model.dso import Dso, DsoKind
 from profiler.model.symbols import NO_CAVEATS, FileCaveats
-from support.elf_programs import compile_program, load_image, tool_output
+from support.elf_programs import compile_program, load_image, system_library, tool_output
 from symbolize.elf.symbol_table import parse_symbol_table
 from symbolize.kallsyms import parse_kallsyms
 from symbolize.locate import Locator, SearchPaths, own_vdso, running_kernel_build_id, running_kernel_symbols
@@ -240,3 +240,20 @@ def test_running_kernel_is_recognised_by_build_id() -> None:
     assert running_kernel_symbols(b"", "", start) is None
     locator = Locator()
     assert locator.kernel_symbols(build_id, "", 0) is locator.kernel_symbols(build_id, "", 0)
+
+
+def test_programs_that_were_let_go_are_closed_and_found_again(locator: Locator, tmp_path: Path) -> None:
+    """Files of 256 KiB and more are mapped, each with a descriptor."""
+    library = system_library("libm.so.6")
+    assert library.stat().st_size >= 1 << 18
+    copies = [Path(shutil.copy(library, tmp_path / f"plugin-{number}.so")) for number in range(20)]
+    before = len(os.listdir("/proc/self/fd"))
+    first = locator.locate(file_dso(copies[0]))
+    for copy in copies[1:]:
+        locator.locate(file_dso(copy))
+        assert locator.locate(file_dso(copies[0])) is first  # asked for again, and so among the last
+        locator.let_go(3)
+        assert len(os.listdir("/proc/self/fd")) - before <= 3
+    again = locator.locate(file_dso(copies[1])).image
+    assert again is not None
+    assert again.build_id == load_image(library).build_id

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from profiler.errors import FormatError
+from support.collected_garbage import unreachable_objects
 from support.elf_programs import load_image, system_library
 from symbolize.elf.call_frame_index import CallFrameIndex, call_frame_indexes
 from symbolize.elf.call_frame_program import FrameProgram, frame_rows
@@ -83,3 +84,12 @@ def test_offsets_at_the_end_of_the_section() -> None:
     assert not len(compiled.fde)
     with pytest.raises(FormatError):
         section.fde(36)
+
+
+def test_nothing_waits_for_a_collection_of_garbage() -> None:
+    """The state of all programs of a library takes MiB, for every window of a long attachment."""
+    index = first_index("libm.so.6")
+    compile_batch(index.section, FrameProgram(index.section), index.offsets)
+    with unreachable_objects() as left:
+        compile_batch(index.section, FrameProgram(index.section), index.offsets)
+    assert left == []

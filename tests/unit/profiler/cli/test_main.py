@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import io
 import os
 import subprocess
@@ -285,3 +286,29 @@ def test_an_error_that_cannot_be_told_keeps_its_exit_code() -> None:
 def test_list_refuses_what_is_no_number_of_sessions(limit: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["list", f"--limit={limit}"]) == 2
     assert f"'{limit}' is not a number of sessions" in capsys.readouterr().err
+
+
+def _threshold_in(name: str, fake: Callable[[Callable[[CliContext], int]], None]) -> int:
+    """Objects that may be made while a command runs before garbage is looked for."""
+    found: list[int] = []
+
+    def action(_: CliContext) -> int:
+        found.append(gc.get_threshold()[0])
+        return 0
+
+    fake(action)
+    before = gc.get_threshold()
+    try:
+        assert main([name]) == 0
+    finally:
+        gc.set_threshold(*before)
+    return found[0]
+
+
+@pytest.mark.parametrize("name", ["record", "attach", "experiment", "agent", "serve"])
+def test_commands_that_run_for_hours_collect_garbage(name: str, fake: Callable[[Callable[[CliContext], int]], None]) -> None:
+    """As an interpreter does that was told nothing."""
+    program = [sys.executable, "-I", "-c", "import gc; print(gc.get_threshold()[0])"]
+    usual = int(subprocess.run(program, capture_output=True, check=True, text=True).stdout)
+    assert _threshold_in(name, fake) == usual
+    assert _threshold_in("rules", fake) > 100 * usual

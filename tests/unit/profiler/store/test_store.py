@@ -14,6 +14,7 @@ import pytest
 
 from profiler.errors import FormatError, StoreError, StoreFullError, UsageError
 from profiler.model.run import RunKey, RunMode
+from profiler.store.catalog import Catalog
 from profiler.store.records import SessionStart, SessionState, summarize
 from profiler.store.scratch import STRAY_AGE_S, process_namespace
 from profiler.store.store import Store, open_store
@@ -372,3 +373,34 @@ def test_rows_with_impossible_values_are_damage(store: Store) -> None:
 def test_empty_catalog_file_of_a_killed_recorder_is_an_empty_store(tmp_path: Path) -> None:
     (tmp_path / "catalog.sqlite").write_bytes(b"")
     assert open_store(tmp_path, create=False).sessions() == ()
+
+
+class _UnreadCatalog:
+    """A catalog whose rows nobody may read."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+
+    def __getattr__(self, name: str) -> Any:
+        assert name not in ("runs", "sessions"), "all runs are read to add one"
+        return getattr(self._catalog, name)
+
+
+def test_runs_that_are_there_are_not_read_to_add_another(store: Store) -> None:
+    """Sessions of weeks have tens of thousands."""
+    session = store.begin_session(START)
+    adding = replace(store, catalog=_UnreadCatalog(store.catalog))
+    keys = [adding.add(plain_capture(run_info(session, "base", position=place))) for place in range(3)]
+    assert keys == [RunKey(session, number) for number in range(3)]
+
+
+def test_files_are_numbered_as_their_runs_after_some_were_removed(store: Store) -> None:
+    session = store.begin_session(START)
+    for place in range(3):
+        store.add(plain_capture(run_info(session, "base", position=place)))
+    store.remove(store.runs(session)[:2])
+    store.add(plain_capture(run_info(session, "base", position=3)))
+    assert [(run.key.number, run.blob) for run in store.runs(session)] == [
+        (2, f"{session}/0002-base-profiled.capture"),
+        (3, f"{session}/0003-base-profiled.capture"),
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import select
 import signal
@@ -109,3 +110,14 @@ def test_a_profiler_that_ended_still_counts_for_a_minute() -> None:
     for now in range(31, 62):
         meter.read(float(now), {1: 0})
     assert meter.read(62.0, {1: 0}) == pytest.approx(10.0)  # the first is more than a minute ago
+
+
+def test_of_profilers_that_ended_only_the_sum_is_kept() -> None:
+    """A perf for every second, each of which uses 0.6 s in it: 60 % of a CPU, after an hour as after a minute."""
+    meter = CpuMeter()
+    found = [meter.read(float(now), {1: 0, 100 + now: 6 * 10**8}) for now in range(3600)]
+    assert found[60] == pytest.approx(60.0)
+    assert found[3599] == pytest.approx(60.0)
+    held = [number for part in gc.get_referents(meter) if isinstance(part, dict | list) for number in part]
+    assert 3699 in held
+    assert len(held) <= 2

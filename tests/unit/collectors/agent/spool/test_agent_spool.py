@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import io
 import json
@@ -19,8 +20,10 @@ from collectors.agent.agent_log import AgentLog
 from collectors.agent.connection.server_connection import ServerAddress, ServerConnection
 from collectors.agent.connection.server_errors import ServerTrouble
 from collectors.agent.spool import spool as spool_module
+from collectors.agent.spool import spool_tables
 from collectors.agent.spool.spool import Spool, open_spool, session_command, used_bytes
 from collectors.agent.spool.spool_lock import spool_lock
+from collectors.agent.spool.spool_tables import SpooledCapture
 from collectors.agent.upload.upload_queue import UploadQueue
 from collectors.agent.upload.wanted_debug_files import WantedDebugFiles
 from profiler.codec.container import encode
@@ -290,3 +293,23 @@ def test_only_files_that_were_mapped_and_are_what_they_were_are_sent(
     packed = bytes(fake.received[sent[0].sha256])
     assert zstandard.ZstdDecompressor().decompressobj().decompress(packed) == (tmp_path / "mapped").read_bytes()
     assert list(spool.debug_directory.iterdir()) == []
+
+
+def test_build_ids_that_are_wanted_no_more_are_forgotten(fake: FakeAggregator, spool: Spool, queue: UploadQueue) -> None:
+    """Five builds a day, each of which is wanted that day and not to be found here."""
+    wanted = WantedDebugFiles(spool, queue.connection, queue.log)
+    for day in range(0, 12 * 5, 5):
+        fake.wanted = tuple(f"{number:040x}" for number in range(day, day + 5))
+        wanted.send()
+        assert {item for part in gc.get_referents(wanted) if isinstance(part, set) for item in part} == set(fake.wanted)
+
+
+def test_files_that_were_not_seen_for_long_are_forgotten(spool: Spool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every capture has the C library and a program of its own, and two sightings each; the last ten are remembered."""
+    monkeypatch.setattr(spool_tables, "MOST_SIGHTINGS", 10)
+    for number in range(200):
+        objects = [("c0de", "/lib/libc.so.6"), (f"{number:04x}", f"/build/{number}")]
+        spool.tables.add_capture(SpooledCapture(f"s/{number}.capture", "job", "0" * 64, 1), objects)
+    assert spool.tables.object_path("c0de") == "/lib/libc.so.6"
+    found = [number for number in range(200) if spool.tables.object_path(f"{number:04x}")]
+    assert found == list(range(195, 200))
