@@ -82,7 +82,7 @@ def store(tmp_path: Path) -> Store:
 def test_what_is_held_does_not_grow_with_the_number_of_windows(store: Store, tmp_path: Path) -> None:
     """Ten windows after the tenth there are as many objects of slotscope as before, and none waits for the collector."""
     session, told, locator = store.begin_session(START), Told(), Locator()
-    with KeptWindows(store, told, "") as kept:
+    with KeptWindows(store, told, "", 0) as kept:
 
         def keep(numbers: range) -> None:
             for number in numbers:
@@ -104,7 +104,7 @@ def test_programs_that_were_run_once_are_closed(store: Store, tmp_path: Path, mo
     """As beside a build machine: another program in every window.  Each is mapped."""
     monkeypatch.setattr(perf_window, "MOST_OPEN_BINARIES", 2)
     session, locator = store.begin_session(START), Locator()
-    with KeptWindows(store, Told(), "") as kept:
+    with KeptWindows(store, Told(), "", 0) as kept:
         for number in range(8):
             program = Path(shutil.copy(system_library("libm.so.6"), tmp_path / f"program-{number}"))
             kept.submit(window(tmp_path, session, number, locator, program))

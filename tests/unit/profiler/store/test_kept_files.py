@@ -24,8 +24,8 @@ def store(tmp_path: Path) -> Store:
     return open_store(tmp_path / "store", create=True)
 
 
-def begin(store: Store) -> str:
-    session = store.begin_session(SessionStart("2026-01-02T03:04:05+00:00", "h", ("attach",), 0, True))
+def begin(store: Store, second: int = 5) -> str:
+    session = store.begin_session(SessionStart(f"2026-01-02T03:04:{second:02}+00:00", "h", ("attach",), 0, True))
     (store.directory / "captures" / session).mkdir(parents=True)
     store.finish_session(session)
     return session
@@ -51,7 +51,7 @@ def test_two_sessions_share_a_file(store: Store) -> None:
 
 
 def test_prune_removes_what_no_session_needs(store: Store) -> None:
-    first, second = begin(store), begin(store)
+    first, second = begin(store), begin(store, second=6)
     keep_file(store, first, BUILD_ID, KeptKind.BINARY, CONTENT)
     keep_file(store, second, "decade", KeptKind.BINARY, CONTENT)
     command = [sys.executable, "-m", "profiler.cli.main", "--store", str(store.directory), "prune", "--keep-sessions", "1"]

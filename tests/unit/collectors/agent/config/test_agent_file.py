@@ -81,7 +81,7 @@ def test_everything_is_read(tmp_path: Path) -> None:
 def test_a_python_process_is_offered_as_one(tmp_path: Path) -> None:
     config = read(tmp_path, HEAD + PYTHON)
     assert (config.targets[0].profiler, config.targets[0].has_native) == (TargetProfiler.PYSPY, True)
-    assert config.offered_targets() == (OfferedTarget("tasks", profiler=TargetProfiler.PYSPY),)
+    assert config.offer.targets == (OfferedTarget("tasks", profiler=TargetProfiler.PYSPY),)
 
 
 def test_limits_that_are_not_given_hold_all_the_same(tmp_path: Path) -> None:
