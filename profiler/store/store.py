@@ -23,6 +23,7 @@ from profiler.model.capture import Capture
 from profiler.model.run import RunKey
 from profiler.store.blobs import Blobs, DirectoryBlobs
 from profiler.store.catalog import Catalog
+from profiler.store.durable_directory import make_directory
 from profiler.store.presence import CATALOG_NAME, is_store
 from profiler.store.records import (
     SessionStart,
@@ -190,7 +191,7 @@ def open_store(directory: Path, create: bool) -> Store:
         makes = "`slotscope record` or `experiment run` makes one, --store DIR names another"
         raise StoreError(f"{directory}: no store there; {makes}")
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        make_directory(directory)
     except OSError as error:
         raise StoreError(f"{directory}: {error.strerror}; --store DIR names another place") from None
     catalog = SqliteCatalog(directory / CATALOG_NAME, create)
