@@ -18,7 +18,7 @@ from profiler.protocol.job import JobReport
 from support.agent_life import CAPTURES, JOB
 from support.fake_aggregator import FakeAggregator, serving
 from support.forked_lives import Life, Lives, forked_lives
-from support.held_calls import SENDS, CannotHold, Call
+from support.held_calls import SENDS, Call, CannotHold
 from support.kill_points import is_boundary, quick_directory
 
 MOST_CALLS = 300

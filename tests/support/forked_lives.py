@@ -69,7 +69,7 @@ class Lives:
         assert self._lines() == ["ready"]
 
     def rehearse(self, directory: Path) -> None:
-        """A life of the process itself, first of all, in a directory of its own: what is imported late is there in all others."""
+        """A life of the process itself, before any other, in a directory of its own: what is imported late is there in all."""
         assert self._live(directory)[1] == 0
 
     def whole(self, directory: Path) -> tuple[str, ...]:
@@ -79,8 +79,8 @@ class Lives:
         return said
 
     def killed(self, directory: Path, number: int, cut: Path) -> Life:
-        """A life that ends before the boundary of this number, from 1, if it has so many; ``cut`` is then what a power cut at its
-        end would have left of the directory."""
+        """A life that ends before the boundary of this number, from 1, if it has so many; ``cut`` becomes what a power cut at
+        its end would have left of the directory."""
         self._death = death = _Death(DurableTree(directory), number, cut)
         try:
             said, code = self._live(directory)

@@ -1,5 +1,5 @@
-"""What a power cut would leave of a directory: of every file what was synced last, of every directory the names that it had when
-it was synced last, and nothing else.
+"""What a power cut would leave of a directory: of every file what was synced last, of every directory the names that it had
+when it was synced last, and nothing else.
 
 A disk may keep more than that, and never has to.  Files that have a name and were never synced are left empty.
 """

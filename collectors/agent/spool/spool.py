@@ -116,14 +116,13 @@ class Spool:
         self._remove(capture)
 
     def refused(self, capture: SpooledCapture) -> None:
-        """Kept aside, as far as there is room.  Noted first: a file that is gone while it waits for its upload would hold up all
-        that come after it."""
+        """Kept aside, as far as there is room.  Noted first: one whose file is gone while it waits would hold up all others."""
         self.tables.set_state(capture.blob, CaptureState.REFUSED)
         self._put_aside(capture)
 
     def clean(self) -> None:
-        """Removes what is over and done with: files whose commit was confirmed, and the sessions of delivered jobs.  Finishes what
-        a kill or a power cut left of that."""
+        """Removes what is over and done with: files whose commit was confirmed, and the sessions of delivered jobs.  Finishes
+        what a kill or a power cut left of that."""
         captures = self.tables.captures()
         for capture in captures:
             if capture.state is CaptureState.COMMITTED:
