@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -10,10 +11,13 @@ def make_directory(directory: Path, mode: int = 0o777) -> None:
     """Makes it with this mode, and above it what is missing, unless it is there.  ``OSError``."""
     if directory.is_dir():
         return
-    if not directory.parent.is_dir():
+    try:
+        directory.mkdir(mode, exist_ok=True)
+    except FileNotFoundError:
         make_directory(directory.parent)
-    directory.mkdir(mode, exist_ok=True)
-    sync_directory(directory.parent)
+        directory.mkdir(mode, exist_ok=True)
+    with contextlib.suppress(PermissionError):  # one in which we may make files and not see them
+        sync_directory(directory.parent)
 
 
 def sync_directory(directory: Path) -> None:
