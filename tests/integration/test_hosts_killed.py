@@ -236,10 +236,17 @@ def check_reports(jobs: dict[str, aggregator_files.JobRow], ordered: dict[str, i
             assert len(job.captures) <= ordered[identifier], job
 
 
+def story(fleet: Fleet, captures: Collection[str]) -> str:
+    """What was logged of them."""
+    lines = [line for log in (*(agent.log for agent in fleet.agents.values()), fleet.server_log) for line in log.splitlines()]
+    return "\n".join(line for line in lines if any(sha256[:12] in line for sha256 in captures))
+
+
 def check_store(fleet: Fleet, finished: Collection[str]) -> None:
     """Each of these is one run of its job's session, and nothing else is there."""
     runs = aggregator_files.runs(fleet.store)
-    assert Counter(run.origin for run in runs) == Counter(finished)
+    origins = Counter(run.origin for run in runs)
+    assert origins == Counter(finished), story(fleet, set(origins) ^ set(finished))
     assert len({(run.session, run.position) for run in runs}) == len(runs)
     store = open_store(fleet.store, create=False)
     assert all(store.load(run).info.identity.session == run.key.session for run in store.runs())
@@ -274,10 +281,11 @@ def test_every_capture_that_was_finished_arrives_once_whoever_is_killed(node: in
         announced = {sha for job in jobs.values() for sha in job.captures}
         print(f"{dict(died)}; jobs {Counter(job.state for job in jobs.values())}; captures {len(announced)}")
         check_reports(jobs, run.ordered)
-        check_store(fleet, announced | watch.seen.keys())
         for agent in fleet.agents.values():
-            assert list(agent.spool.glob("refused/*")) == []
+            refused = [path.stem for path in agent.spool.glob("refused/*")]
+            assert not refused, story(fleet, refused)
             assert "Traceback" not in agent.log
+        check_store(fleet, announced | watch.seen.keys())
         # It tells of what it did not expect on one line.
         assert " ERROR " not in fleet.server_log
 
