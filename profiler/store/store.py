@@ -145,6 +145,14 @@ class Store:
         self.catalog.remove_session(session)
         self.blobs.remove_session(session)
 
+    def remove_empty_session(self, session: str) -> bool:
+        """False, and nothing happens, when there is a run in it, or a file: one that was just filed has no run yet."""
+        filed = (entry.key.partition("/")[0] for entry in self.blobs.entries())
+        if self.catalog.runs(session) or session in filed:
+            return False
+        self.catalog.remove_session(session)
+        return True
+
     def remove_ended_session(self, session: str) -> bool:
         """False, and nothing happens, when it is being recorded or gone."""
         if not self.catalog.remove_ended_session(session):
