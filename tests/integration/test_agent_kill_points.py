@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import re
 import shutil
+import sqlite3
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass
@@ -116,6 +117,12 @@ def check(spool: Path, fake: FakeAggregator, captured: set[str], life: Life) -> 
     assert last.state.is_final
     assert sorted(last.captures) == sorted(arrived)
     assert list(spool.glob("store/captures/*/*.capture")) == []
+    assert rows(spool / "agent.sqlite", "captures") == rows(spool / "store/catalog.sqlite", "sessions") == 0
+
+
+def rows(database: Path, table: str) -> int:
+    with sqlite3.connect(f"file:{database}?mode=ro", uri=True) as connection:
+        return int(connection.execute(f"SELECT COUNT(*) FROM {table}").fetchone()[0])
 
 
 def digest(path: Path) -> str:
