@@ -43,7 +43,8 @@ def add_server_options(
 ) -> None:
     """--server, --token-file, --ca.  ``purpose``: the help of the first, which may be ``needed``."""
     parser.add_argument("--server", metavar="URL", help=purpose, required=needed)
-    parser.add_argument("--token-file", type=Path, metavar="FILE", help=f"holds the token (default: ${TOKEN_FILE_VARIABLE})")
+    secret = f"holds the token, for its user alone to read (default: ${TOKEN_FILE_VARIABLE})"
+    parser.add_argument("--token-file", type=Path, metavar="FILE", help=secret)
     parser.add_argument("--ca", type=Path, metavar="FILE", help="authority of the aggregator's certificate, PEM")
 
 

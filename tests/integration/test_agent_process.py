@@ -87,20 +87,21 @@ def wait_for_captures(fake: FakeAggregator, job: str) -> list[Capture]:
     return captures_of(fake, job)
 
 
-def running_with(mark: str) -> list[int]:
-    """Processes with a word in their command line."""
+def running_with(it: AgentProcess, mark: str) -> list[int]:
+    """Processes that this agent started, with a word in their command line."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             with contextlib.suppress(OSError):
-                if mark.encode() in (entry / "cmdline").read_bytes():
+                is_its = it.mark.encode() in (entry / "environ").read_bytes().split(b"\0")
+                if is_its and mark.encode() in (entry / "cmdline").read_bytes():
                     found.append(int(entry.name))
     return found
 
 
-def gone_within(seconds: float, *marks: str) -> bool:
+def gone_within(seconds: float, it: AgentProcess, *marks: str) -> bool:
     deadline = time.monotonic() + seconds
-    while any(running_with(mark) for mark in marks):
+    while any(running_with(it, mark) for mark in marks):
         if time.monotonic() > deadline:
             return False
         time.sleep(0.05)
@@ -205,7 +206,7 @@ def _random_kills(fake: FakeAggregator, it: AgentProcess, kills: int, seed: int)
         fake.orders.append(JobOrder(f"job{number}", JobKind.RUN, "load", "base", "s", "i1", number, runs=3, is_profiled=False))
         time.sleep(generator.uniform(0.3, 4.0))
         it.kill()
-        assert gone_within(8, MARK, "collectors.agent.jobs.job_process"), "a workload outlived its agent"
+        assert gone_within(8, it, MARK, "collectors.agent.jobs.job_process"), "a workload outlived its agent"
         for path in (it.spool / "store" / "captures").glob("*/*.capture"):
             seen.add(hashlib.sha256(path.read_bytes()).hexdigest())
         it.start()
@@ -375,7 +376,7 @@ def test_the_token_is_in_no_process_list_no_log_and_no_capture(
     fake.orders = [RUN]
     fake.wait_for(lambda: "running" in fake.states("run"))
     looked_at = 0
-    for pid in (it.pid, *running_with(MARK), *running_with("collectors.agent.jobs.job_process")):
+    for pid in (it.pid, *running_with(it, MARK), *running_with(it, "collectors.agent.jobs.job_process")):
         for name in ("cmdline", "environ"):
             with contextlib.suppress(FileNotFoundError, ProcessLookupError):
                 assert TOKEN.encode() not in Path("/proc", str(pid), name).read_bytes()
@@ -435,7 +436,7 @@ def test_cancelled_and_terminated_jobs_end_with_all_they_started(
     fake.cancelled = ["run"]
     report = fake.wait_until_final("run")
     assert (report.state, report.detail) == (JobState.CANCELLED, "cancelled; the end was asked for")
-    assert gone_within(5, MARK)
+    assert gone_within(5, it, MARK)
     fake.cancelled = []
     fake.orders = [long_watch]
     fake.wait_for(lambda: fake.commits, what="the first window")
@@ -443,7 +444,7 @@ def test_cancelled_and_terminated_jobs_end_with_all_they_started(
     report = fake.wait_until_final("watch", 5)
     assert report.state is JobState.FAILED
     assert report.detail.startswith("the agent was told to end")
-    assert gone_within(5, "collectors.agent.jobs.job_process")
+    assert gone_within(5, it, "collectors.agent.jobs.job_process")
     it.start()
     fake.wait_for(lambda: set(report.captures) <= set(fake.commits), what="windows of before the end")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from support.held_calls import Call, CannotHold, Verdict, held_calls
+from support.held_calls import SENDS, Call, CannotHold, Verdict, held_calls
 from support.power_cuts import DurableTree
 
 SYNC = """
@@ -50,9 +50,11 @@ def after_cut(program: str, directory: Path) -> dict[str, bytes]:
 
 def test_calls_are_seen_in_order_with_their_files(tmp_path: Path) -> None:
     seen: list[Call] = []
+    sent: list[bytes] = []
 
     def judge(call: Call) -> Verdict:
         seen.append(call)
+        sent.extend([call.sent] if call.name in SENDS else [])
         return Verdict.GO_ON
 
     program = """
@@ -65,14 +67,16 @@ if os.fork() == 0:
 os.wait()
 one, other = socket.socketpair()
 one.send(b"told")
+one.sendmsg([b"once", b" more"])
 sync("b")
 open("b").read()
 """
     assert run(program, tmp_path, judge) == 0
     names = [(call.name, call.path.replace(str(tmp_path), "")) for call in seen]
     assert names[:4] == [("openat", "/a"), ("write", "/a"), ("rename", "/b"), ("mkdir", "/c")]
-    assert names[4][0] == "sendto"
-    assert names[5:] == [("fsync", "/b")]
+    assert [name for name, _ in names[4:6]] == ["sendto", "sendmsg"]
+    assert sent == [b"told", b"once"]
+    assert names[6:] == [("fsync", "/b")]
 
 
 @pytest.mark.parametrize(

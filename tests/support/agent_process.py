@@ -14,6 +14,7 @@ from pathlib import Path
 from support.fake_aggregator import TOKEN
 
 ROOT = Path(__file__).resolve().parents[2]
+_MARK = "AGENT_OF_TEST"
 
 
 def write_config(directory: Path, server: str, body: str = "", token: str = TOKEN, limits: str = "") -> Path:
@@ -41,6 +42,11 @@ class AgentProcess:
         return self.config.parent / "spool"
 
     @property
+    def mark(self) -> str:
+        """Stands in the environment of all that it started, and of nothing else on this machine."""
+        return f"{_MARK}={self.config}"
+
+    @property
     def pid(self) -> int:
         assert self.process is not None
         return self.process.pid
@@ -52,7 +58,7 @@ class AgentProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env={**os.environ, "PYTHONPATH": str(ROOT), **self.environment},
+                env={**os.environ, "PYTHONPATH": str(ROOT), _MARK: str(self.config), **self.environment},
             )
         return self
 

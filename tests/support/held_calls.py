@@ -1,8 +1,8 @@
 """System calls by which a process changes files or sends, each held by the kernel until the test has seen it.
 
-The kernel asks through seccomp's user notification: the program needs no hook, its threads and children are asked about too,
-and what is killed at a call has not done it.  As a program, ``held_calls.py SOCKET COMMAND...`` puts itself under the filter,
-lets its parent take the listener over, and becomes the command.
+The kernel (5.9 or later) asks through seccomp's user notification: the program needs no hook, its threads and children are
+asked about too, and what is killed at a call has not done it.  As a program, ``held_calls.py SOCKET COMMAND...`` puts itself
+under the filter, lets its parent take the listener over, and becomes the command.
 """
 
 from __future__ import annotations
@@ -90,9 +90,12 @@ class Call:
 
     @property
     def sent(self) -> bytes:
-        """Of a ``sendto``: its bytes."""
-        assert self.name == "sendto"
-        return _memory(self.thread, self.arguments[1], self.arguments[2])
+        """What a call of ``SENDS`` sends; of one that gathers it from several places what lies in the first."""
+        if self.name == "sendto":
+            return _memory(self.thread, self.arguments[1], self.arguments[2])
+        assert self.name == "sendmsg"
+        (places,) = struct.unpack_from("@Q", _memory(self.thread, self.arguments[1], 24), 16)
+        return _memory(self.thread, *struct.unpack("@QQ", _memory(self.thread, places, 16)))
 
 
 Judge = Callable[[Call], Verdict]
@@ -104,7 +107,7 @@ class CannotHold(Exception):
 
 @contextlib.contextmanager
 def held_calls(command: Sequence[str], judge: Judge, environment: Mapping[str, str]) -> Iterator[subprocess.Popen[str]]:
-    """The command's process, its standard input and output piped; the caller ends it, and at the end it is killed.
+    """The command's process, in a session of its own, its standard input and output piped; killed at the end.
 
     ``judge`` is called in a thread of its own, for one call at a time.  What it raises kills the caller of the call, and is
     raised here at the end.  ``CannotHold``.
@@ -121,19 +124,25 @@ def held_calls(command: Sequence[str], judge: Judge, environment: Mapping[str, s
             text=True,
             env=dict(environment),
             pass_fds=(theirs.fileno(),),
+            start_new_session=True,
         )
         theirs.close()
         reason = ours.recv(1000).decode()
+        try:
+            listener = -1 if reason else _taken_from(process.pid, _LISTENER)
+        except OSError as error:
+            reason = f"the listener for held calls cannot be taken over: {error.strerror}"
         if reason:
+            process.kill()
             process.communicate()
             raise CannotHold(reason)
-        listener = _taken_from(process.pid, _LISTENER)
     keeper = _Keeper(listener, judge)
     keeper.start()
     try:
         yield process
     finally:
-        process.kill()
+        if process.poll() is None:  # with whatever it has started
+            os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         for stream in (process.stdin, process.stdout):
             _close(stream)
@@ -201,7 +210,10 @@ def _memory(thread: int, address: int, size: int) -> bytes:
     with open(f"/proc/{thread}/mem", "rb", buffering=0) as memory:
         memory.seek(address)
         first = memory.read(min(size, 4096 - address % 4096))
-        return first + (memory.read(size - len(first)) if len(first) < size and b"\0" not in first else b"")
+        try:
+            return first + memory.read(size - len(first))
+        except OSError:
+            return first
 
 
 def _taken_from(process: int, descriptor: int) -> int:
