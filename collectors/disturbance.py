@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass
 from pathlib import Path
+
+from profiler.model.quick_dataclass import dataclass
 
 PROC_STAT = Path("/proc/stat")
 CPU_DEVICES = Path("/sys/devices/system/cpu")

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
 from collectors.ingest.jit_dump import parse_jit_dump
 from collectors.ingest.jit_names import CodeMap, generated_code_processes, parse_perf_map, with_generated_names
 from profiler.model.capture import Capture
+from profiler.model.quick_dataclass import dataclass
 
 # jitdump files hold the code too, and are not read as a whole.
 _LARGEST_MAP_BYTES = 1 << 28

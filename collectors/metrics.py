@@ -15,11 +15,11 @@ import math
 import re
 import statistics
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
 from profiler.errors import CaptureError, UsageError
+from profiler.model.quick_dataclass import dataclass
 from profiler.model.run import Metric
 
 DURATIONS_NS: Mapping[str, float] = MappingProxyType(

@@ -15,11 +15,11 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from http.client import HTTPException
 from types import MappingProxyType
 
 from profiler.errors import CaptureError, UsageError
+from profiler.model.quick_dataclass import dataclass
 from profiler.model.run import Metric
 
 MOST_BYTES = 32 * 1024 * 1024

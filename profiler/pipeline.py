@@ -7,7 +7,7 @@ capture is in work at a time; what is kept of it is sums.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -38,6 +38,7 @@ from profiler.model.capture import Capture
 from profiler.model.costs import ArmCosts, MissingSymbols, OtherFunction, OwnerCell
 from profiler.model.dso import Dso
 from profiler.model.quality import ReportWarning
+from profiler.model.quick_dataclass import dataclass
 from profiler.model.run import CaptureInfo, RunMode
 from profiler.model.symbols import DsoSymbols, SymbolizedCapture
 from profiler.rules.loader import load_rule_sets

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from profiler.model.category import OTHER
 from profiler.model.costs import ArmCosts, CostTable
 from profiler.model.interval import Interval
+from profiler.model.quick_dataclass import dataclass
 from profiler.model.shares import ShareIntervals
 from reports.quantities import Scale, count, scale_for
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from profiler.model.comparison import CandidateComparison, Comparison, ComparisonRow, MetricComparison
 from profiler.model.costs import ArmCosts
+from profiler.model.quick_dataclass import dataclass
 from reports.quantities import Scale, count, scale_for
 
 

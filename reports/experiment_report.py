@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from profiler.model.costs import ArmCosts
 from profiler.model.experiment_result import ConditionResult, ExperimentResult
+from profiler.model.quick_dataclass import dataclass
 from reports.comparison_report import ComparisonReport
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
 from profiler.model.comparison import ComparisonRow, Verdict
@@ -20,6 +20,7 @@ from profiler.model.experiment_result import (
     PowerTable,
 )
 from profiler.model.interval import Interval
+from profiler.model.quick_dataclass import dataclass
 from reports.quantities import Scale, count, probability, scale_for, significant_decimals
 from reports.wording import Terms, interval_text, margin_text, relative_change, relative_interval, verdict_word
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from profiler.model.interval import Interval
+from profiler.model.quick_dataclass import dataclass
 
 # A column takes the largest unit in which its largest value still has two digits before the point.
 _TIME_UNITS = ((1e9, "s", 2), (1e6, "ms", 1), (1e3, "µs", 1))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from profiler.model.comparison import CandidateComparison, ComparisonRow, Verdict
+from profiler.model.quick_dataclass import dataclass
 from reports.arm_lines import quality_line, warning_line
 from reports.comparison_report import (
     ComparisonReport,

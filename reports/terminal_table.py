@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from profiler.model.quick_dataclass import dataclass
 from reports.plain_text import printable, shorten_middle, shorten_path
 
 KEEP_ALWAYS = 100

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from profiler.model.comparison import CandidateComparison, ComparisonRow, ProfilingCost, TestKind, Verdict
 from profiler.model.interval import Interval
+from profiler.model.quick_dataclass import dataclass
 from reports.plain_text import printable
 from reports.quantities import Scale, counted, probability, significant_decimals
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
 from enum import StrEnum
 
 from profiler.errors import FormatError
+from profiler.model.quick_dataclass import dataclass
 from symbolize.dwarf.unit_facts import UnitFacts, unit_facts
 from symbolize.elf.dynamic_section import dynamic_needs
 from symbolize.elf.frame_pointers import keeps_frame_pointers

@@ -9,11 +9,12 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from profiler.model.quick_dataclass import dataclass
 
 MAGIC_BYTES = 24
 _HEADER = struct.Struct(f"<{MAGIC_BYTES}sII")

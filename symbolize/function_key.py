@@ -8,8 +8,8 @@ with ``Trait::f`` as a second key.  The shown name is never changed.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
+from profiler.model.quick_dataclass import dataclass
 from symbolize.demangle import MANGLED_PREFIXES, demangle
 from symbolize.name_scanner import canonical_path
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from profiler.errors import FormatError
 from profiler.model.dso import Dso, DsoKind
+from profiler.model.quick_dataclass import dataclass
 from profiler.model.symbols import NO_CAVEATS, FileCaveats
 from symbolize.debug_files import DebugFiles, LinkedFiles, has_symbols
 from symbolize.debuginfod import Debuginfod

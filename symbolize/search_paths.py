@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from profiler.model.quick_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from profiler.model.arrays import Int32Column, Int64Column, UInt8Column, UInt64Column, distinct
 from profiler.model.function import Function, NameSource
 from profiler.model.function_table import FunctionTable
+from profiler.model.quick_dataclass import dataclass
 from profiler.model.symbols import DsoSymbols, InlineChains
 from symbolize.dwarf.source_map import SourceMap
 from symbolize.source_origin import source_origin

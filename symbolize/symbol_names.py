@@ -6,11 +6,12 @@ A table is parsed as a whole, which takes longer than all the look-ups of most p
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from profiler.model.arrays import Int32Column, Int64Column, UInt64Column, distinct
+from profiler.model.quick_dataclass import dataclass
 from symbolize.dwarf.strings import StringPool, make_pool
 from symbolize.elf.image import ElfImage
 from symbolize.elf.layout import SHT_DYNSYM, SHT_SYMTAB

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from profiler.errors import UsageError
+from profiler.model.quick_dataclass import dataclass
 
 if TYPE_CHECKING:
     from symbolize.locate import Locator

@@ -8,7 +8,7 @@ import queue
 import select
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from collectors.agent.agent_log import AgentLog
 from collectors.agent.config.agent_config import AgentConfig
@@ -28,6 +28,7 @@ from collectors.processes.guard import GroupGuard
 from profiler.attach.stop_request import StopRequest
 from profiler.errors import StoreError
 from profiler.model.fitness import FitnessCheck
+from profiler.model.quick_dataclass import dataclass
 from profiler.protocol.job import JobReport
 
 TICK_S = 1.0

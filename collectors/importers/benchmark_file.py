@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from profiler.errors import FormatError
+from profiler.model.quick_dataclass import dataclass
 from profiler.model.run import CaptureInfo, Metric, RunIdentity, RunMode, RunOutcome
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ from profiler.model.dso import DsoKind
 from profiler.model.event import Event
 from profiler.model.frame_table import FrameTable
 from profiler.model.quality import CaptureQuality
+from profiler.model.quick_dataclass import dataclass
 from profiler.model.run import CaptureInfo
 from profiler.model.sample_table import SampleTable, StackState
 from profiler.model.stack_table import StackTable

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from operator import itemgetter
 
 import numpy as np
@@ -18,6 +18,7 @@ from collectors.ingest.timeline import Timeline
 from collectors.perf_data.side_band import CommRecord, ForkRecord, MmapRecord, SideBand
 from profiler.model.arrays import BoolColumn, Int32Column, Int64Column, UInt8Column, UInt64Column, distinct
 from profiler.model.dso import DsoKind
+from profiler.model.quick_dataclass import dataclass
 
 # 48 bits on arm64, 47 on x86-64.
 USER_ADDRESS_LIMIT = 1 << 48

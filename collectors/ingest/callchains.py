@@ -5,8 +5,6 @@ The kernel's chain is leaf first, with PERF_CONTEXT_* markers that say whose add
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from collectors.ingest.address_spaces import MappingTable
@@ -18,6 +16,7 @@ from collectors.perf_data.sample_fields import SampleFields
 from profiler.model.arrays import BoolColumn, Int32Column, Int64Column, UInt8Column, UInt64Column, distinct
 from profiler.model.frame_table import CpuMode
 from profiler.model.interner import Interner
+from profiler.model.quick_dataclass import dataclass
 
 _MARKER = np.uint64(spec.PERF_CONTEXT_MAX)
 _KERNEL_HALF = np.uint64(1 << 63)
@@ -28,7 +27,7 @@ _KERNEL_START = np.uint64(2**64 - 2**48)
 # Spaces per generation of the address table: as many as fit beside an address in one key, the kernel half left aside.
 _GENERATION_BITS = 15
 # Room for the addresses of most recordings: what is not used of it costs no memory, and growing means to place all again.
-_KEY_BITS = 18
+_KEY_BITS = 19
 # So many words between chains for each in one, such as stack dumps, are not worth being looked through.
 _SPARSE = 4
 _USER_DEFERRED = np.uint64(spec.PERF_CONTEXT_USER_DEFERRED)

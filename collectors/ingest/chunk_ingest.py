@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,6 +19,7 @@ from collectors.perf_data.attributes import EventAttributes
 from collectors.perf_data.reader import Chunk, Recording
 from profiler.model.arrays import BoolColumn, Int32Column, Int64Column, UInt8Column, UInt64Column
 from profiler.model.frame_table import CpuMode
+from profiler.model.quick_dataclass import dataclass
 from profiler.model.sample_table import StackState
 
 if TYPE_CHECKING:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -14,6 +13,7 @@ from collectors.ingest.thread_names import StringTable
 from profiler.model.arrays import BoolColumn, Int32Column, Int64Column, UInt8Column, UInt64Column, distinct
 from profiler.model.dso import Dso, DsoKind
 from profiler.model.frame_table import CpuMode, FrameTable, lookup_offsets
+from profiler.model.quick_dataclass import dataclass
 
 _LAST_ADDRESS = 2**64 - 1
 

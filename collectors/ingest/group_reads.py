@@ -7,7 +7,6 @@ moved.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from collectors.perf_data.attributes import EventAttributes
 from collectors.perf_data.reader import Chunk
 from collectors.perf_data.sample_fields import read_entry_words, read_time_words
 from profiler.model.arrays import BoolColumn, Int16Column, Int64Column, UInt64Column
+from profiler.model.quick_dataclass import dataclass
 
 _NO_THREAD = np.uint64(2**64 - 1)
 _MAX_GAIN = np.uint64(2**62)

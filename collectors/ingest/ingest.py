@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -25,6 +24,7 @@ from profiler.errors import FormatError
 from profiler.model.arrays import Int32Column, UInt8Column
 from profiler.model.capture import Capture
 from profiler.model.dso import Dso
+from profiler.model.quick_dataclass import dataclass
 from profiler.model.run import CaptureInfo, RunMode
 from profiler.model.sample_table import SampleTable, StackState
 from profiler.model.stack_table import StackTable

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from collectors.ingest.address_spaces import AddressSpaces, MappingTable, build_address_spaces
 from collectors.ingest.dso_table import DsoTable
@@ -15,6 +14,7 @@ from collectors.perf_data.features import BuildIdEntry
 from collectors.perf_data.reader import Recording
 from collectors.perf_data.side_band import SideBand
 from profiler.model.dso import Dso
+from profiler.model.quick_dataclass import dataclass
 from profiler.model.run import ProgramFacts
 from symbolize.elf.image import ElfImage
 from symbolize.unwind.unwinder import RuleStore, Unwinder

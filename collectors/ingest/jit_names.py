@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from profiler.model.arrays import BoolColumn, Int32Column, UInt64Column
 from profiler.model.capture import Capture
 from profiler.model.dso import DsoKind
 from profiler.model.frame_table import FrameTable, lookup_offsets
+from profiler.model.quick_dataclass import dataclass
 from profiler.model.stack_table import StackTable, depth_levels
 
 _LONGEST_NAME = 4096

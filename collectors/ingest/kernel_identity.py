@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from collectors.ingest.dso_table import KERNEL_BUILD_ID_PATHS, is_kernel_text
 from collectors.perf_data.features import Features
 from collectors.perf_data.side_band import SideBand
+from profiler.model.quick_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

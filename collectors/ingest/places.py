@@ -9,13 +9,12 @@ A frame code is ``2 * place + is_return_address``.  Places are interned by one 6
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from collectors.ingest.dso_table import DsoTable
 from profiler.model.arrays import Int32Column, UInt64Column
 from profiler.model.interner import Interner
+from profiler.model.quick_dataclass import dataclass
 
 _OFFSET_BITS = np.uint64(47)
 _OFFSET_LIMIT = np.uint64(1 << 47)
@@ -43,7 +42,7 @@ class Places:
     """Numbers places; ``place`` arguments and results are int32 columns."""
 
     def __init__(self) -> None:
-        self._interner = Interner()
+        self._interner = Interner(bits=18)
         self._odd = Interner(bits=8)
 
     def __len__(self) -> int:

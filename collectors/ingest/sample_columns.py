@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 
 import numpy as np
 
 from profiler.model.arrays import Int16Column, Int32Column, Int64Column, UInt8Column, UInt64Column
+from profiler.model.quick_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -12,8 +12,10 @@ import os
 import pickle
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
+
+import numpy as np
 
 from collectors.ingest.chunk_ingest import ChunkIngest
 from collectors.ingest.ingest_tables import IngestTables
@@ -25,13 +27,16 @@ from collectors.perf_data import spec
 from collectors.perf_data.reader import Recording
 from collectors.perf_data.record_index import RecordIndex
 from profiler.forked_task import ForkedTask, can_fork
-from profiler.model.arrays import UInt64Column
+from profiler.model.arrays import Int64Column, UInt64Column
+from profiler.model.quick_dataclass import dataclass
 from symbolize.unwind.stored_rules import StoredRules
 
 # More gain little: this process has to put their answers together.
 MOST_PROCESSES = 4
 # With fewer windows the copies take longer than what they save.
 FEWEST_WINDOWS = 4
+# A process that starts brings addresses that nobody has met: reading its samples takes longer.
+SAMPLES_PER_MAPPING = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -59,7 +64,8 @@ class SampleReading:
     def samples(self) -> SampleColumns:
         """All samples by time; ``FormatError`` for damaged ones."""
         collector = SampleCollector()
-        own, *others = _shares(self._recording.windows(self._index), _processes(self._recording))
+        windows = self._recording.windows(self._index)
+        own, *others = shares(windows, _work(windows, self._index), _processes(self._recording))
         with ExitStack() as stack:
             tasks = [self._task(stack, share) for share in others]
             self._read(own, collector)
@@ -117,9 +123,20 @@ def _processes(recording: Recording) -> int:
     return min(len(os.sched_getaffinity(0)), MOST_PROCESSES) if can_fork() and not has_counters else 1
 
 
-def _shares(windows: Sequence[slice], processes: int) -> list[Sequence[slice]]:
-    """The windows of each process, this one first: equally many."""
+def _work(windows: Sequence[slice], index: RecordIndex) -> Int64Column:
+    """How much there is to do for each window, in samples."""
+    first = index.sample_offsets[[window.start for window in windows]]
+    mapped_at = np.array([record.position for record in index.side_band.mmaps], np.int64)
+    # Programs that were running before belong to the first window.
+    window_of = np.maximum(np.searchsorted(first, mapped_at, "right") - 1, 0)
+    samples = np.array([window.stop - window.start for window in windows], np.int64)
+    return samples + SAMPLES_PER_MAPPING * np.bincount(window_of, minlength=len(windows))
+
+
+def shares(windows: Sequence[slice], work: Int64Column, processes: int) -> list[Sequence[slice]]:
+    """The windows of each process, this one first: equally much work, in the order of the file."""
     if len(windows) < FEWEST_WINDOWS:
         return [windows]
-    bounds = [len(windows) * number // processes for number in range(processes + 1)]
-    return [windows[low:high] for low, high in itertools.pairwise(bounds)]
+    done = np.cumsum(work)
+    ends = np.searchsorted(done - work / 2, done[-1] * np.arange(1, processes) / processes).tolist()
+    return [windows[low:high] for low, high in itertools.pairwise([0, *ends, len(windows)])]

@@ -8,7 +8,6 @@ are hashed and looked up at once.  A node that was found by its hash is used onl
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,10 +15,11 @@ from collectors.ingest.frame_lists import FrameLists
 from collectors.ingest.ragged import row_positions
 from profiler.model.arrays import BoolColumn, Int32Column, Int64Column, UInt64Column, distinct
 from profiler.model.interner import Interner, first_rows, mixed
+from profiler.model.quick_dataclass import dataclass
 from profiler.model.stack_table import depth_levels, depths_and_roots
 
 # Room for the nodes of most recordings: what is not used of it costs no memory, and growing means to place all keys again.
-_NODE_BITS = 18
+_NODE_BITS = 20
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

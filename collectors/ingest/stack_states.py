@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
 from profiler.model.arrays import BoolColumn, Int32Column, UInt8Column, UInt64Column, distinct
 from profiler.model.frame_table import CpuMode, FrameTable, lookup_offsets
+from profiler.model.quick_dataclass import dataclass
 from profiler.model.sample_table import StackState
 from profiler.model.stack_table import StackTable, depths_and_roots
 from symbolize.unwind.unwinder import Unwinder

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from collectors.ingest.address_spaces import MappingTable
@@ -12,6 +10,7 @@ from collectors.ingest.places import Places
 from collectors.ingest.ragged import reversed_positions, row_starts
 from collectors.perf_data.reader import Chunk
 from profiler.model.arrays import BoolColumn, Int32Column, Int64Column, UInt8Column
+from profiler.model.quick_dataclass import dataclass
 from profiler.model.sample_table import StackState
 from symbolize.unwind.code_sites import CodeSites
 from symbolize.unwind.unwinder import EndReason, StackDumps, Unwinder

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 
 from collectors.perf_data.event_names import EventScope, event_name
 from profiler.errors import FormatError
+from profiler.model.quick_dataclass import dataclass
 
 # struct perf_event_attr up to sample_max_stack, by the kernel's field order; a shorter attribute is filled with zeros.
 _ATTRIBUTE = struct.Struct("<IIQQQQQIIQQQQIiQIHH")

@@ -10,7 +10,6 @@ import mmap
 import os
 import stat
 import weakref
-from dataclasses import dataclass
 from io import RawIOBase
 from typing import BinaryIO
 
@@ -18,6 +17,7 @@ import numpy as np
 
 from profiler.errors import FormatError
 from profiler.model.arrays import UInt64Column
+from profiler.model.quick_dataclass import dataclass
 
 # Large enough that numpy steps over the samples of one window outweigh their fixed cost, small enough to stay far below
 # the memory that the result needs.

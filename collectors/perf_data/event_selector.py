@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,6 +10,7 @@ from collectors.perf_data.attributes import EventAttributes
 from collectors.perf_data.sample_layout import SampleLayout, sample_layout
 from profiler.errors import FormatError
 from profiler.model.arrays import Int16Column, Int64Column, UInt64Column
+from profiler.model.quick_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

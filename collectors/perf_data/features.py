@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from collectors.perf_data import spec
 from profiler.errors import FormatError
+from profiler.model.quick_dataclass import dataclass
 
 USED_FEATURES = frozenset(
     {

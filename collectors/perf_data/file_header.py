@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 
 from collectors.perf_data import spec
 from collectors.perf_data.attributes import EventAttributes, parse_attributes
 from collectors.perf_data.byte_source import ByteSource, Section
 from collectors.perf_data.features import USED_FEATURES, FeatureContent
 from profiler.errors import FormatError
+from profiler.model.quick_dataclass import dataclass
 
 _HEADER = struct.Struct("<8sQQQQQQQQ32s")
 _SECTION = struct.Struct("<QQ")

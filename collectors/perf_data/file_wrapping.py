@@ -6,13 +6,13 @@ import io
 import os
 import stat
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import BinaryIO, Protocol
 
 from collectors.perf_data.byte_source import ByteSource
 from collectors.perf_data.expansion import Expansion, Progress
 from collectors.perf_data.file_kind import WRAPPINGS, FileKind, file_kind
 from profiler.errors import FormatError
+from profiler.model.quick_dataclass import dataclass
 
 _COPY_BYTES = 1 << 20
 # What one step of a decompressor may return is bounded by what it is given: 4 KB of zstd are at most 128 MB.

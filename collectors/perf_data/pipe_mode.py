@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from collectors.perf_data import spec
 from collectors.perf_data.attributes import PERF_ATTR_SIZE_VER0, EventAttributes, parse_attributes
@@ -21,6 +20,7 @@ from collectors.perf_data.record_stream import RecordStream, named_events
 from collectors.perf_data.record_walk import RecordWalk, SingleRecord
 from collectors.perf_data.tracing_data import tracepoint_names
 from profiler.errors import FormatError
+from profiler.model.quick_dataclass import dataclass
 
 _EVENT_UPDATE_NAME = 2
 

@@ -7,7 +7,6 @@ before the first stack is looked at; the second decodes samples in bounded chunk
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import BinaryIO
 
 import numpy as np
@@ -26,6 +25,7 @@ from collectors.perf_data.record_stream import RecordStream
 from collectors.perf_data.sample_fields import SampleFields, decode_samples
 from collectors.perf_data.sample_layout import SampleLayout, trailers
 from profiler.model.arrays import BoolColumn, Int16Column, Int64Column, UInt64Column
+from profiler.model.quick_dataclass import dataclass
 
 # As many samples as fit a processor's cache with their callchains; of those with stack dumps fewer, since every process that
 # reads has such a part of the file mapped.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from collectors.perf_data.sample_layout import Trailers
 from collectors.perf_data.side_band import RecordWindow, SideBand, SideBandDecoder
 from profiler.errors import FormatError
 from profiler.model.arrays import Int64Column
+from profiler.model.quick_dataclass import dataclass
 
 _COMPRESSED = (spec.PERF_RECORD_COMPRESSED, spec.PERF_RECORD_COMPRESSED2)
 

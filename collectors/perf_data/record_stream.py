@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from collectors.perf_data.attributes import EventAttributes
 from collectors.perf_data.byte_source import ByteSource, Section
 from collectors.perf_data.features import EventDescription, Features
+from profiler.model.quick_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,11 @@ Pieces end where a record ends, so that every consumer sees whole records only.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from collectors.perf_data import spec
 from collectors.perf_data.byte_source import WINDOW_BYTES, ByteSource, Section
 from profiler.errors import FormatError
+from profiler.model.quick_dataclass import dataclass
 
 # What a copy of plain records leaves out: meta records of the pipe mode, which may have any size, compressed records, and
 # records that are followed by a payload which their size does not count.

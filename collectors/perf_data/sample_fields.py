@@ -5,13 +5,14 @@ Source: the comment above ``PERF_RECORD_SAMPLE`` in ``include/uapi/linux/perf_ev
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
 import numpy as np
 
 from collectors.perf_data import spec
 from collectors.perf_data.sample_layout import SampleLayout
 from profiler.model.arrays import BoolColumn, Int64Column, UInt64Column
+from profiler.model.quick_dataclass import dataclass
 
 # struct perf_branch_entry: from, to, flags.
 BRANCH_ENTRY_WORDS = 3

@@ -6,10 +6,10 @@ Source: the comment above ``PERF_RECORD_SAMPLE`` and ``struct sample_id`` in ``i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from collectors.perf_data import spec
 from collectors.perf_data.attributes import EventAttributes
+from profiler.model.quick_dataclass import dataclass
 
 # Fields of one word each that come first in a sample, in this order.
 _FIXED_FIELDS = (

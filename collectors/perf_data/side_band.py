@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import field
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +13,7 @@ from collectors.perf_data import spec
 from collectors.perf_data.sample_layout import Trailers
 from profiler.errors import FormatError
 from profiler.model.arrays import Int64Column, UInt64Column, distinct
+from profiler.model.quick_dataclass import dataclass
 
 # Named tuples, not dataclasses: a system-wide recording holds tens of thousands of them, and they cost half to make.
 
@@ -109,7 +110,9 @@ class RecordWindow:
         return words
 
 
-_MMAP = struct.Struct("<IHHiiQQQ")
+# pid and tid, address, length, file offset
+_MMAP_WORDS_AT = (8, 16, 24, 32)
+_MMAP_BYTES = 40
 _COMM = struct.Struct("<IHHii")
 _FORK = struct.Struct("<IHHiiiiQ")
 _KSYMBOL = struct.Struct("<IHHQIHH")
@@ -148,7 +151,7 @@ class SideBandDecoder:
 
     def _mmaps(self, records: RecordWindow) -> None:
         is_data = (records.header >> np.uint64(32)) & np.uint64(spec.PERF_RECORD_MISC_MMAP_DATA) != 0
-        self._add_mmaps(records.rows(np.flatnonzero(~is_data)), _MMAP.size)
+        self._add_mmaps(records.rows(np.flatnonzero(~is_data)), _MMAP_BYTES)
 
     def _mmap2s(self, records: RecordWindow) -> None:
         long_enough = records.size >= _MMAP2_PATH_AT
@@ -162,16 +165,24 @@ class SideBandDecoder:
         self._add_mmaps(records.rows(np.flatnonzero(~has_prot & ~is_data)), _MMAP2_PROT_AT)
 
     def _add_mmaps(self, records: RecordWindow, path_at: int) -> None:
-        view, base = records.view, records.base
-        add = self.side_band.mmaps.append
-        for start, time_ns, text_end in self._with_trailers(records, path_at):
-            kind, misc, _, pid, _, address, length, file_offset = _MMAP.unpack_from(view, start)
-            build_id = b""
-            if kind == spec.PERF_RECORD_MMAP2 and misc & spec.PERF_RECORD_MISC_MMAP_BUILD_ID:
-                build_id = _inline_build_id(view, start + _MMAP2_BUILD_ID_AT)
-            path = self._text(view, start + path_at, text_end)
-            is_kernel = misc & spec.PERF_RECORD_MISC_CPUMODE_MASK == spec.PERF_RECORD_MISC_KERNEL or pid == -1
-            add(MmapRecord(time_ns, base + start, pid, address, length, file_offset, path, build_id, is_kernel))
+        """Column by column: of thousands of processes there are tens of thousands of mappings."""
+        if not len(records.start):
+            return
+        starts, times, text_ends = zip(*self._with_trailers(records, path_at), strict=True)
+        ids, address, length, file_offset = (records.words_at(records.start + at) for at in _MMAP_WORDS_AT)
+        pids = (ids & np.uint64(0xFFFFFFFF)).astype(np.uint32).view(np.int32)
+        mode = (records.header >> np.uint64(32)) & np.uint64(spec.PERF_RECORD_MISC_CPUMODE_MASK)
+        is_kernel = (mode == np.uint64(spec.PERF_RECORD_MISC_KERNEL)) | (pids == -1)
+        view = records.view
+        columns = (
+            times,
+            (records.start + records.base).tolist(),
+            *(column.tolist() for column in (pids, address, length, file_offset)),
+            [self._text(view, start + path_at, end) for start, end in zip(starts, text_ends, strict=True)],
+            _build_ids(records, starts),
+            is_kernel.tolist(),
+        )
+        self.side_band.mmaps.extend(map(MmapRecord._make, zip(*columns, strict=True)))
 
     def _comms(self, records: RecordWindow) -> None:
         for start, time_ns, text_end in self._with_trailers(records, _COMM.size):
@@ -248,6 +259,13 @@ class SideBandDecoder:
         return text
 
 
-def _inline_build_id(view: memoryview, at: int) -> bytes:
-    length = min(view[at], 20)
-    return bytes(view[at + 4 : at + 4 + length])
+def _build_ids(mmaps: RecordWindow, starts: Sequence[int]) -> list[bytes]:
+    """The build ID that each mapping record holds, b"" for none."""
+    found = [b""] * len(starts)
+    is_mmap2 = (mmaps.header & np.uint64(0xFFFFFFFF)) == np.uint64(spec.PERF_RECORD_MMAP2)
+    has_flag = (mmaps.header >> np.uint64(32)) & np.uint64(spec.PERF_RECORD_MISC_MMAP_BUILD_ID) != 0
+    for row in np.flatnonzero(is_mmap2 & has_flag).tolist():
+        at = starts[row] + _MMAP2_BUILD_ID_AT
+        length = min(mmaps.view[at], 20)
+        found[row] = bytes(mmaps.view[at + 4 : at + 4 + length])
+    return found

@@ -17,7 +17,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -27,6 +26,7 @@ from collectors.processes.process_output import exit_text, last_line, output_tai
 from collectors.processes.process_status import has_running
 from collectors.processes.start_moment import StartMoment
 from profiler.errors import CaptureError
+from profiler.model.quick_dataclass import dataclass
 from profiler.model.run import RunOutcome
 
 TERMINATE_GRACE_S = 2.0

@@ -12,13 +12,13 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from collectors.processes.guard import GroupGuard
 from collectors.processes.launcher import resolve_program
 from collectors.processes.process_status import has_running
 from profiler.errors import CaptureError
+from profiler.model.quick_dataclass import dataclass
 
 GRACE_S = 2.0
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from profiler.model.quick_dataclass import dataclass
 
 # Places of the fields, counted from the state behind the name; a flag of linux/sched.h.
 _STATE, _PARENT, _SESSION, _FLAGS, _USER, _THREADS, _STARTED, _KERNEL_THREAD = 0, 1, 3, 6, 11, 17, 19, 0x00200000

@@ -6,9 +6,9 @@ import contextlib
 import os
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from collectors.processes.process_status import ProcessStatus
+from profiler.model.quick_dataclass import dataclass
 
 _CLOCK_OF_PROCESS = 2  # the scheduler's clock, in the low bits of a process's clock ID (linux/posix-timers.h)
 

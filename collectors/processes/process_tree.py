@@ -10,12 +10,12 @@ import shutil
 import signal
 import subprocess
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 from collectors.processes.guard import GroupGuard
 from collectors.processes.process_status import all_processes
 from profiler.errors import CaptureError
+from profiler.model.quick_dataclass import dataclass
 
 POLL_S = 0.02
 _TERMINATE_GRACE_S = 2.0

@@ -8,7 +8,7 @@ import socket
 import time
 import urllib.error
 import urllib.parse
-from dataclasses import dataclass, field
+from dataclasses import field
 from http.client import HTTPException
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from collectors.processes.process_status import all_processes, tree
 from collectors.processes.process_times import CpuUsage, cpu_usage, used_between
 from collectors.prometheus import open_address
 from profiler.errors import CaptureError
+from profiler.model.quick_dataclass import dataclass
 
 POLL_S = 0.02
 PROBE_TIMEOUT_S = 1.0

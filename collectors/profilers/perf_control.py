@@ -8,11 +8,11 @@ import select
 import shutil
 import subprocess
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import IO
 
 from collectors.processes.guard import GroupGuard
 from profiler.errors import CaptureError
+from profiler.model.quick_dataclass import dataclass
 
 ACKNOWLEDGE_S = 10.0
 

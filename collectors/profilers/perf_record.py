@@ -12,12 +12,12 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 from collectors.profilers.perf_control import ACKNOWLEDGE_S, ControlDescriptors, perf_not_runnable, start_controlled
 from profiler.errors import CaptureError
+from profiler.model.quick_dataclass import dataclass
 from profiler.model.run import PerfSettings
 
 FINISH_ALONE_S = 3.0

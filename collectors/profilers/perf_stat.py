@@ -8,13 +8,13 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import IO
 
 from collectors.profilers.perf_control import ControlDescriptors, start_controlled
 from collectors.profilers.perf_record import explain_failure
 from profiler.errors import CaptureError
+from profiler.model.quick_dataclass import dataclass
 from profiler.model.run import Metric, PerfSettings
 
 FINISH_ALONE_S = 3.0

@@ -16,7 +16,7 @@ import sysconfig
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
@@ -26,6 +26,7 @@ from collectors.processes.guard import GroupGuard
 from collectors.profilers.woken_threads import RunTimes, ran_between, run_times, without_woken_threads
 from profiler.errors import CaptureError
 from profiler.model.capture import Capture
+from profiler.model.quick_dataclass import dataclass
 from profiler.model.run import CaptureInfo, PerfSettings
 
 PROGRAM = "py-spy"

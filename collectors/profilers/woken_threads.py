@@ -10,13 +10,14 @@ import contextlib
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from collectors.processes.process_status import all_processes, tree
 from profiler.model.capture import Capture
+from profiler.model.quick_dataclass import dataclass
 from profiler.model.sample_selection import selected
 
 # Going back to sleep took 5 to 40 µs a pause where it was measured.

@@ -8,12 +8,13 @@ from __future__ import annotations
 import os
 import pwd
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from collectors.processes.process_status import ProcessStatus, all_processes, comm_of, status_of, tree
 from collectors.targets.target_finder import TargetFinder, cgroup_members_if_any, found_processes, longer_name_hint
 from profiler.errors import CaptureError
+from profiler.model.quick_dataclass import dataclass
 
 _INITIAL_PID_NAMESPACE = "pid:[4026531836]"  # PROC_PID_INIT_INO of linux/proc_ns.h
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 import subprocess
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from collectors.processes.process_output import last_line
 from collectors.processes.process_status import ProcessStatus, comm_of, command_line, status_of
 from profiler.errors import CaptureError
+from profiler.model.quick_dataclass import dataclass
 
 CGROUPS = Path("/sys/fs/cgroup")
 LONGEST_COMM = 15

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from collectors.processes.process_status import all_processes, tree
 from collectors.processes.process_times import CpuUsage, cpu_usage
 from collectors.targets.target_finder import TargetFinder, found_processes, longer_name_hint
 from profiler.errors import CaptureError
+from profiler.model.quick_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from profiler.errors import UsageError
 from profiler.model.costs import ArmCosts
+from profiler.model.quick_dataclass import dataclass
 from profiler.model.run import CaptureInfo, RunOutcome
 
 # Beyond these sizes squares leave the range of a double; no time or count gets there.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from collectors.targets.attach_target import AttachTarget, foreign_root, readable_program, recorded_path
@@ -14,6 +13,7 @@ from profiler.errors import CaptureError, FormatError
 from profiler.experiment.binaries.call_graph import CallGraph, choose_call_graph
 from profiler.experiment.binaries.program_facts import facts_of_file, keeps_frame_pointers
 from profiler.experiment.binaries.shared_objects import SharedObjects
+from profiler.model.quick_dataclass import dataclass
 from profiler.model.run import PerfSettings, ProgramFacts
 from symbolize.locate import Locator, SearchPaths
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from profiler.attach.observer import AttachObserver
 from profiler.attach.reading import READING_IS_BEHIND, ReadableWindow, WindowReader
@@ -10,6 +10,7 @@ from profiler.attach.window import WindowOutcome
 from profiler.experiment.run.phase_check import check_phase
 from profiler.model.attach_summary import KeptWindow
 from profiler.model.capture import Capture
+from profiler.model.quick_dataclass import dataclass
 from profiler.model.run import RunKey, RunOutcome
 from profiler.store.store import Store
 from reports.attach_lines import window_line

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from profiler.attach.reading import noted
 from profiler.attach.window import PERF_CPU
 from profiler.experiment.run.run_recording import RunRecording, recorded_capture
 from profiler.model.capture import Capture
+from profiler.model.quick_dataclass import dataclass
 from profiler.model.run import CaptureInfo
 from profiler.model.sample_selection import selected
 from symbolize.locate import Locator

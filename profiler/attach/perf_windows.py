@@ -7,7 +7,7 @@ import signal
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -34,6 +34,7 @@ from profiler.attach.window import (
 from profiler.attach.window_profiler import SessionSetting
 from profiler.errors import CaptureError
 from profiler.experiment.run.run_recording import RunRecording
+from profiler.model.quick_dataclass import dataclass
 
 LEAST_LEAD_S = 0.4
 # A window's raw recording, which stays until it is read: more is not written.

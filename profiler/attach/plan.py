@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from collectors.prometheus import PageMetric
 from collectors.targets.target_finder import TargetFinder
@@ -12,6 +12,7 @@ from profiler.attach import defaults
 from profiler.errors import UsageError
 from profiler.experiment.plan.call_graph_request import CallGraphRequest
 from profiler.experiment.plan.recording_plan import DEFAULT_EVENT
+from profiler.model.quick_dataclass import dataclass
 from profiler.store.records import check_variant_name
 
 SHORTEST_WINDOW_S = 1.0

@@ -11,7 +11,7 @@ import select
 import signal
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -30,6 +30,7 @@ from profiler.experiment.plan.call_graph_request import CallGraphRequest
 from profiler.experiment.run.run_recording import failed
 from profiler.model.capture import Capture, empty_capture
 from profiler.model.event import NON_IDLE_SAMPLES
+from profiler.model.quick_dataclass import dataclass
 from profiler.model.run import CaptureInfo
 from symbolize.locate import Locator
 

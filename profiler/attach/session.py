@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import time
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from collectors.host import host_facts
@@ -27,6 +26,7 @@ from profiler.attach.window_profiler import ProcessWindows, SessionSetting, Wind
 from profiler.errors import CaptureError
 from profiler.experiment.run.preparation import check_frequency
 from profiler.model.attach_summary import AttachSummary
+from profiler.model.quick_dataclass import dataclass
 from profiler.store.records import SessionStart, SessionState
 from profiler.store.store import Store
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Executor, Future
-from dataclasses import dataclass
 
 from collectors.processes.process_status import status_of
 from collectors.processes.process_times import CpuUsage, cpu_usage, used_between
@@ -12,6 +11,7 @@ from collectors.prometheus import MetricsPage, fetch_page, page_metrics
 from collectors.targets.attach_target import AttachTarget
 from profiler.attach.plan import AttachPlan
 from profiler.errors import CaptureError
+from profiler.model.quick_dataclass import dataclass
 from profiler.model.run import Metric, RunOutcome
 
 PERF_CPU = "perf cpu"

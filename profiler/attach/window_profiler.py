@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -16,6 +15,7 @@ from profiler.attach.observer import AttachObserver
 from profiler.attach.plan import AttachPlan
 from profiler.attach.stop_request import StopRequest
 from profiler.attach.waiting import Cause
+from profiler.model.quick_dataclass import dataclass
 from profiler.model.run import CaptureInfo, HostFacts, RunIdentity, RunMode, RunOutcome
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from profiler.cli.server_extra import check_packages
 from profiler.errors import StoreError, UsageError
+from profiler.model.quick_dataclass import dataclass
 
 if TYPE_CHECKING:
     import httpx

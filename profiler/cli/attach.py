@@ -7,7 +7,6 @@ import os
 import re
 import shlex
 import signal
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
 
 from profiler.attach import defaults
@@ -15,6 +14,7 @@ from profiler.cli.context import CliContext, default_store_directory
 from profiler.cli.options import GivenOnce, regex_argument
 from profiler.cli.termination import Terminated
 from profiler.errors import UsageError
+from profiler.model.quick_dataclass import dataclass
 
 if TYPE_CHECKING:
     from collectors.prometheus import PageMetric

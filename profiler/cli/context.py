@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
+
+from profiler.model.quick_dataclass import dataclass
 
 if TYPE_CHECKING:
     from profiler.store.store import Store

@@ -12,11 +12,12 @@ import shutil
 import subprocess
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from profiler.cli.context import CliContext
 from profiler.errors import CaptureError, SlotscopeError
+from profiler.model.quick_dataclass import dataclass
 
 NAME = "demo"
 HELP = "Build, record and compare two variants of an example program"

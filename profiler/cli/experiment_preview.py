@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from profiler.cli.context import CliContext
+from profiler.model.quick_dataclass import dataclass
 
 if TYPE_CHECKING:
     from profiler.experiment.evaluate import StoredExperiment

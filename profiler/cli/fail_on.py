@@ -6,11 +6,12 @@ import argparse
 import difflib
 import math
 from collections.abc import Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TextIO
 
 from profiler.errors import UsageError
 from profiler.model.comparison import CandidateComparison, Comparison, ComparisonRow
+from profiler.model.quick_dataclass import dataclass
 
 TOTAL = "total"
 METRIC = "metric:"

@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from profiler.cli.context import CliContext
+from profiler.model.quick_dataclass import dataclass
 from reports.quantities import counted
 
 if TYPE_CHECKING:

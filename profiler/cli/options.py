@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from profiler.model.analysis_choices import DEFAULT_RULE_SETS, DIMENSIONS, MARKDOWN_ROWS, TABLE_ROWS, VIEWS, PhaseScope
+from profiler.model.quick_dataclass import dataclass
 from profiler.rules.repetition import may_explode
 
 if TYPE_CHECKING:

@@ -6,13 +6,13 @@ Byte strings stand in Arrow binary columns; everything else is a fixed-width int
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from profiler.errors import FormatError
+from profiler.model.quick_dataclass import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import mmap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from profiler.codec.capture_tables import SHAPES, CaptureTables, columns_of
 from profiler.codec.column_tables import BINARY, Columns, TableShape, read_table, write_table
@@ -21,6 +20,7 @@ from profiler.errors import FormatError
 from profiler.model.capture import Capture
 from profiler.model.event import Event
 from profiler.model.quality import CaptureQuality
+from profiler.model.quick_dataclass import dataclass
 from profiler.model.run import CaptureInfo
 
 

@@ -8,9 +8,9 @@ bytes; -1 means that it is stored as it is.  Arrow allocates that much for the b
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 
 from profiler.errors import FormatError
+from profiler.model.quick_dataclass import dataclass
 
 _CONTINUATION = 0xFFFFFFFF
 # Streams of older versions can hide in free metadata that they are compressed.

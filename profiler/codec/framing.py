@@ -20,9 +20,9 @@ from __future__ import annotations
 import hashlib
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from profiler.errors import FormatError
+from profiler.model.quick_dataclass import dataclass
 
 MAGIC = b"\x89SLCAP\r\n"
 DIGEST_BYTES = 32

@@ -7,7 +7,7 @@ change in docs/formats.md.  A field added to a value type with a default needs a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TypeVar
 
@@ -15,6 +15,7 @@ from profiler.codec.capture_tables import SHAPES
 from profiler.codec.column_tables import Columns, TableShape
 from profiler.codec.json_values import Json
 from profiler.errors import FormatError
+from profiler.model.quick_dataclass import dataclass
 
 CURRENT_VERSION = 3
 Part = TypeVar("Part")

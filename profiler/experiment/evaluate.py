@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from profiler.analysis.comparison.builds_of_nodes import build_warnings
 from profiler.analysis.comparison.compare import CompareOptions, compare_arms
@@ -20,6 +19,7 @@ from profiler.model.experiment import Design, ExperimentRecord, VariantFacts
 from profiler.model.experiment_result import ConditionResult, ExperimentResult, Ladder
 from profiler.model.headline import headline_metric
 from profiler.model.quality import ReportWarning
+from profiler.model.quick_dataclass import dataclass
 from profiler.pipeline import AnalysisOptions, Arm, Symbolizer, arm_costs
 from profiler.store.records import StoredSession
 from profiler.store.store import Store

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from profiler.codec.json_values import JsonShapeError, from_json, to_json
@@ -27,6 +27,7 @@ from profiler.experiment.run.service_workload import ServiceWorkload
 from profiler.experiment.run.workplace import Workplace
 from profiler.experiment.targets.target_session import watch_targets
 from profiler.model.experiment import ConditionFacts, Direction, ExperimentRecord, InputFacts, MetricFacts, VariantFacts
+from profiler.model.quick_dataclass import dataclass
 from profiler.store.records import SessionState, StoredSession
 from profiler.store.store import Store
 

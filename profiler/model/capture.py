@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from profiler.model.dso import Dso
 from profiler.model.event import Event
 from profiler.model.frame_table import FrameTable
 from profiler.model.quality import CaptureQuality
+from profiler.model.quick_dataclass import dataclass
 from profiler.model.run import CaptureInfo
 from profiler.model.sample_table import SampleTable
 from profiler.model.stack_table import StackTable

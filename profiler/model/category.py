@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from profiler.model.arrays import BoolColumn, Int32Column
+from profiler.model.quick_dataclass import dataclass
 from profiler.model.rule_pattern import RulePattern
 
 OTHER = "other"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from profiler.model.interval import Interval
 from profiler.model.quality import ReportWarning
+from profiler.model.quick_dataclass import dataclass
 
 
 class Verdict(StrEnum):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from profiler.model.arrays import FloatColumn, Int64Column
 from profiler.model.quality import ReportWarning
+from profiler.model.quick_dataclass import dataclass
 from profiler.model.run import CaptureInfo
 
 

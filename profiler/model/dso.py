@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
+
+from profiler.model.quick_dataclass import dataclass
 
 
 class DsoKind(IntEnum):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from profiler.model.quick_dataclass import dataclass
 
 CLOCK_EVENTS = frozenset({"cpu-clock", "task-clock"})
 NON_IDLE_SAMPLES = "samples of non-idle wall time"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from profiler.model.comparison import Comparison, ComparisonRow, TestKind, Verdict
 from profiler.model.experiment import ExperimentRecord
 from profiler.model.interval import Interval
 from profiler.model.quality import ReportWarning
+from profiler.model.quick_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

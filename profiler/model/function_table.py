@@ -6,12 +6,12 @@ Stripped files have thousands of such places.  They are told apart by numbers; w
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from profiler.model.arrays import Int32Column, UInt8Column, UInt64Column
 from profiler.model.function import Function, NameSource
+from profiler.model.quick_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -11,19 +11,20 @@ from profiler.model.arrays import Int32Column, Int64Column, UInt64Column
 
 # Multiplicative hashing: 2**64 / golden ratio, odd (Knuth, TAOCP vol. 3, 6.4).
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_EMPTY = np.uint64(0)
+_FREE = np.int32(0)
 # More would save some probing, and cost memory that is touched for the first time.
 _SLOTS_PER_KEY = 2
 
 
 class Interner:
-    """Keys are numbered from 0 in the order in which they are added.  Key 0 is not allowed: it marks free slots."""
+    """Keys are numbered from 0 in the order in which they are added.  Key 0 is not allowed: it stands for a free slot's."""
 
     def __init__(self, bits: int = 16) -> None:
         self._bits = bits
-        self._slots = np.zeros(1 << bits, np.uint64)
-        self._numbers = np.zeros(1 << bits, np.int32)
-        self._pieces: list[UInt64Column] = []
+        # Slots hold places of ``_keys``, whose first element is the key of free slots: so a look-up needs no other test, and
+        # the sparse table is as small as it can be.
+        self._slots = np.zeros(1 << bits, np.int32)
+        self._keys = np.zeros(1 << 10, np.uint64)
         self._count = 0
 
     def __len__(self) -> int:
@@ -31,43 +32,40 @@ class Interner:
 
     def keys(self) -> UInt64Column:
         """All keys in the order of their numbers."""
-        return np.concatenate(self._pieces) if self._pieces else np.zeros(0, np.uint64)
+        return self._keys[1 : self._count + 1].copy()
 
     def find(self, keys: UInt64Column) -> Int32Column:
         """The number of each key, -1 for one that was never added."""
         slot = self._first_slot(keys)
-        numbers = self._numbers[slot]
-        stored = self._slots[slot]
-        other = np.flatnonzero(stored != keys)
+        places = self._slots[slot]
+        other = np.flatnonzero(self._keys[places] != keys)
         if len(other):
-            self._probe_further(keys[other], slot[other], stored[other], other, numbers)
-        return numbers
+            self._probe_further(keys[other], slot[other], other, places)
+        return places - np.int32(1)
 
-    def _probe_further(
-        self, keys: UInt64Column, slot: Int64Column, stored: UInt64Column, rows: Int64Column, numbers: Int32Column
-    ) -> None:
-        """Fills in ``numbers[rows]`` for keys that are not in their first slot."""
-        numbers[rows] = -1
-        going_on = np.flatnonzero(stored != _EMPTY)
+    def _probe_further(self, keys: UInt64Column, slot: Int64Column, rows: Int64Column, places: Int32Column) -> None:
+        """Fills in ``places[rows]`` for keys that are not in their first slot."""
+        going_on = np.flatnonzero(places[rows])
         while len(going_on):
             keys, rows = keys[going_on], rows[going_on]
             slot = (slot[going_on] + 1) & (len(self._slots) - 1)
-            stored = self._slots[slot]
-            is_found = stored == keys
-            found = np.flatnonzero(is_found)
-            numbers[rows[found]] = self._numbers[slot[found]]
-            going_on = np.flatnonzero(~is_found & (stored != _EMPTY))
+            found = self._slots[slot]
+            places[rows] = found
+            going_on = np.flatnonzero((found != _FREE) & (self._keys[found] != keys))
 
     def add(self, keys: UInt64Column) -> Int32Column:
         """Numbers the keys, which are distinct and new, in the order given."""
-        numbers = np.arange(self._count, self._count + len(keys), dtype=np.int32)
-        self._pieces.append(keys)
+        places = np.arange(self._count + 1, self._count + 1 + len(keys), dtype=np.int32)
         self._count += len(keys)
+        if self._count >= len(self._keys):
+            more = np.zeros(max(2 * len(self._keys), self._count + 1) - len(self._keys), np.uint64)
+            self._keys = np.concatenate([self._keys, more])
+        self._keys[places] = keys
         if self._count * _SLOTS_PER_KEY > len(self._slots):
             self._grow()
         else:
-            self._place(keys, numbers)
-        return numbers
+            self._place(keys, places)
+        return places - np.int32(1)
 
     def intern(self, keys: UInt64Column) -> tuple[Int32Column, UInt64Column]:
         """(number of each key, the keys that were new, in the order of their numbers: that of their first occurrence)."""
@@ -92,21 +90,18 @@ class Interner:
     def _grow(self) -> None:
         while self._count * _SLOTS_PER_KEY > 1 << self._bits:
             self._bits += 2
-        self._slots = np.zeros(1 << self._bits, np.uint64)
-        self._numbers = np.zeros(1 << self._bits, np.int32)
-        self._pieces = [self.keys()]
-        self._place(self._pieces[0], np.arange(self._count, dtype=np.int32))
+        self._slots = np.zeros(1 << self._bits, np.int32)
+        self._place(self._keys[1 : self._count + 1], np.arange(1, self._count + 1, dtype=np.int32))
 
-    def _place(self, keys: UInt64Column, numbers: Int32Column) -> None:
+    def _place(self, keys: UInt64Column, places: Int32Column) -> None:
         slot = self._first_slot(keys)
-        while len(keys):
-            free = np.flatnonzero(self._slots[slot] == _EMPTY)
+        while len(slot):
+            free = np.flatnonzero(self._slots[slot] == _FREE)
             # Of several keys that want one slot the last writer gets it; the others see that and move on.
-            self._slots[slot[free]] = keys[free]
-            placed = self._slots[slot] == keys
-            self._numbers[slot[placed]] = numbers[placed]
-            keys, numbers = keys[~placed], numbers[~placed]
-            slot = (slot[~placed] + 1) & (len(self._slots) - 1)
+            self._slots[slot[free]] = places[free]
+            waiting = np.flatnonzero(self._slots[slot] != places)
+            slot = (slot[waiting] + 1) & (len(self._slots) - 1)
+            places = places[waiting]
 
 
 def first_rows(keys: UInt64Column) -> Int64Column:

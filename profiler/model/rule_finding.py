@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
 from profiler.model.costs import OtherFunction
+from profiler.model.quick_dataclass import dataclass
 
 
 class FindingKind(StrEnum):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 
 from profiler.model.arrays import Int16Column, Int32Column, Int64Column, UInt8Column, UInt64Column
+from profiler.model.quick_dataclass import dataclass
 
 
 class StackState(IntEnum):

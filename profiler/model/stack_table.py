@@ -6,11 +6,10 @@ frame and ``prefix[i] < i`` always holds, so one forward pass visits callers bef
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from profiler.model.arrays import Int32Column
+from profiler.model.quick_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from profiler.model.arrays import Int32Column
+from profiler.model.quick_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from profiler.model.fitness import FitnessCheck
+from profiler.model.quick_dataclass import dataclass
 from profiler.model.run import HostFacts
 from profiler.protocol.clock import ClockOffset
 

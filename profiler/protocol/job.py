@@ -5,8 +5,9 @@ An order never holds a command: it names a target or a workload, and a variant, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from profiler.model.quick_dataclass import dataclass
 
 
 class JobKind(StrEnum):

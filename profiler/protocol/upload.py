@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from profiler.model.quick_dataclass import dataclass
 
 # The largest body of one chunk.
 LARGEST_CHUNK_BYTES = 4 << 20

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
 from profiler.errors import UsageError
 from profiler.model.analysis_choices import DEFAULT_RULE_SETS
 from profiler.model.category import OTHER, Rule, RuleSet
+from profiler.model.quick_dataclass import dataclass
 from profiler.model.rule_pattern import RulePattern
 from profiler.rules.repetition import may_explode
 from profiler.rules.rule_text import key_line, rule_lines

@@ -9,8 +9,9 @@ from one state read the same text.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from profiler.model.quick_dataclass import dataclass
 from profiler.rules.regex_tree import Choice, RegexTree, Repeat, Row, Symbols
 
 _MOST_POSITIONS = 800

@@ -10,9 +10,10 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass
 from re import _parser  # type: ignore[attr-defined]  # the only reader that reads patterns as `re` does
 from typing import Any
+
+from profiler.model.quick_dataclass import dataclass
 
 # Beyond ASCII: a letter, a digit, a blank, a sign.
 ALPHABET = frozenset(map(chr, range(128))) | {"\U00020000", "\uff13", "\u3000", "\ue000"}

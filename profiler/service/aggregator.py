@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from profiler.errors import StoreError
+from profiler.model.quick_dataclass import dataclass
 from profiler.service.access import sqlite_tokens
 from profiler.service.access.sqlite_tokens import SqliteTokenRegistry
 from profiler.service.access.token_registry import TokenRegistry

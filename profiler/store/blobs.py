@@ -8,11 +8,11 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from profiler.errors import StoreError
+from profiler.model.quick_dataclass import dataclass
 from profiler.store.durable_directory import make_directory, sync_directory
 from profiler.store.scratch import Scratch, store_errors
 

@@ -7,10 +7,10 @@ import fcntl
 import os
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from profiler.errors import StoreError, UsageError
+from profiler.model.quick_dataclass import dataclass
 
 # What a killed run had started is given 2 s to end.
 PATIENCE_S = 6.0

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from profiler.model.quick_dataclass import dataclass
 from profiler.store.records import SessionState, StoredSession
 from profiler.store.scratch import STRAY_AGE_S
 from profiler.store.store import Store

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import StrEnum
 
 from profiler.errors import UsageError
 from profiler.model.capture import Capture
+from profiler.model.quick_dataclass import dataclass
 from profiler.model.run import RunKey, RunMode
 
 _VARIANT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+@,-]*")

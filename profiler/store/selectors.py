@@ -15,11 +15,12 @@ from __future__ import annotations
 import glob
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from profiler.errors import UsageError
+from profiler.model.quick_dataclass import dataclass
 from profiler.model.standard_input import STANDARD_INPUT
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from profiler.errors import StoreError, StoreFullError
+from profiler.model.quick_dataclass import dataclass
 
 BUSY_TIMEOUT_S = 30.0
 

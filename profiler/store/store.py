@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import secrets
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from profiler.codec.container import decode, encode
 from profiler.errors import FormatError, StoreError
 from profiler.model.capture import Capture
+from profiler.model.quick_dataclass import dataclass
 from profiler.model.run import RunKey
 from profiler.store.blobs import Blobs, DirectoryBlobs
 from profiler.store.catalog import Catalog

@@ -7,7 +7,8 @@ line on which the inline table begins.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from profiler.model.quick_dataclass import dataclass
 
 _HEADER = re.compile(r"\s*(\[\[?)\s*([^\[\]]+?)\s*\]\]?")
 _KEY = re.compile(r"""\s*((?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*'))*)\s*=""")

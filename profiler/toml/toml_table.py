@@ -5,12 +5,13 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from pathlib import Path
 from typing import NoReturn, TypeVar
 
 from profiler.errors import UsageError
+from profiler.model.quick_dataclass import dataclass
 from profiler.toml.toml_positions import TomlPositions
 
 Choice = TypeVar("Choice", bound=StrEnum)

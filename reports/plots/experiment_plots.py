@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from profiler.errors import UsageError
@@ -16,6 +15,7 @@ from profiler.model.experiment import Design, ExperimentRecord
 from profiler.model.experiment_result import ConditionResult, ExperimentResult, Ladder
 from profiler.model.headline import headline_metric
 from profiler.model.interval import Interval
+from profiler.model.quick_dataclass import dataclass
 from reports.comparison_report import comparison_scale
 from reports.experiment_wording import per_text, quantity_of
 from reports.plain_text import printable, shorten_middle

@@ -6,8 +6,7 @@ everything derived from its attribute list.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from profiler.model.quick_dataclass import dataclass
 from symbolize.dwarf.attributes import AttributeSpec, Row, RowReader, Skipper, row_reader, skipper, with_wide_forms
 from symbolize.dwarf.constants import (
     FIXED_FORM_SIZES,

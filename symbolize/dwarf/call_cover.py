@@ -9,8 +9,8 @@ from __future__ import annotations
 import struct
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+from profiler.model.quick_dataclass import dataclass
 from symbolize.dwarf.abbreviations import Shape
 from symbolize.dwarf.attributes import STRUCT_CODES, AttributeSpec
 from symbolize.dwarf.constants import (

@@ -5,9 +5,8 @@ Source: DWARF 5, sections 3.3.8.1 (abstract origins), 2.13 (specifications).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from profiler.model.function import NameSource
+from profiler.model.quick_dataclass import dataclass
 from symbolize.dwarf.constants import (
     FLAT_LANGUAGES,
     DW_AT_abstract_origin,

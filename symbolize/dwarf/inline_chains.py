@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from profiler.model.arrays import Int32Column, Int64Column, UInt64Column, distinct
+from profiler.model.quick_dataclass import dataclass
 from symbolize.dwarf.abbreviations import SCOPE_ATTRIBUTES
 from symbolize.dwarf.call_cover import CallCover
 from symbolize.dwarf.constants import (

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from profiler.model.arrays import Int32Column, UInt64Column, distinct
+from profiler.model.quick_dataclass import dataclass
 
 # Cells that painting may touch: nesting is a few dozen levels deep, damaged input could make it quadratic.
 CELLS_PER_RANGE = 256

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
+from profiler.model.quick_dataclass import dataclass
 from symbolize.dwarf.attributes import STRUCT_CODES, AttributeSpec, Row, RowReader, row_reader, with_wide_forms
 from symbolize.dwarf.constants import (
     FIXED_FORM_SIZES,

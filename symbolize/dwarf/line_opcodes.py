@@ -6,12 +6,12 @@ begin are followed, eight at a time.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
 from profiler.model.arrays import Int64Column, UInt8Column, UInt64Column
+from profiler.model.quick_dataclass import dataclass
 from symbolize.dwarf.constants import (
     DW_LNS_advance_line,
     DW_LNS_advance_pc,

@@ -8,11 +8,11 @@ sequence that does not end where it should makes the whole program run (``debug_
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 import numpy as np
 
 from profiler.model.arrays import Int64Column, UInt64Column
+from profiler.model.quick_dataclass import dataclass
 from symbolize.dwarf.line_header import LineHeader
 
 # set_file, set_column, set_isa with their operand; flags; DW_LNE_set_discriminator (4).

@@ -6,9 +6,10 @@ Source: DWARF 5, section 7.3.5.3; version 2 is GCC's DebugFissionDWP, of the sam
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 
 import numpy as np
+
+from profiler.model.quick_dataclass import dataclass
 
 _HEADER = struct.Struct("<IIII")  # version (version 5: 2 bytes and 2 of padding), columns, units, slots
 # Section names by number, without their ".debug_" and ".dwo".

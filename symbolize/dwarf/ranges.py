@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 
 import numpy as np
 
 from profiler.model.arrays import Int64Column, UInt64Column
+from profiler.model.quick_dataclass import dataclass
 from symbolize.dwarf.attributes import Row
 from symbolize.dwarf.constants import (
     INDEXED_ADDRESS_FORMS,

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
 from profiler.model.arrays import Int32Column, Int64Column, UInt64Column
+from profiler.model.quick_dataclass import dataclass
 from symbolize.dwarf.abbreviations import Abbreviation
 from symbolize.dwarf.constants import INDEXED_ADDRESS_FORMS, DW_AT_high_pc, DW_AT_low_pc, DW_AT_ranges, DW_FORM_addr
 from symbolize.dwarf.intervals import Intervals, paint

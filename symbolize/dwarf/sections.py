@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from profiler.model.arrays import UInt64Column
+from profiler.model.quick_dataclass import dataclass
 from symbolize.elf.image import ElfImage
 
 STRING_CHUNK_BYTES = 128

@@ -7,11 +7,10 @@ the cache keeps: outlines make new addresses cheap, answers make known ones near
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from profiler.model.arrays import BoolColumn, Int32Column, Int64Column, UInt8Column, UInt64Column, distinct
+from profiler.model.quick_dataclass import dataclass
 from symbolize.dwarf.intervals import Intervals
 from symbolize.dwarf.strings import StringPool, make_pool
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from profiler.model.arrays import BoolColumn, Int32Column, Int64Column, UInt64Column, distinct
 from profiler.model.function import NameSource
+from profiler.model.quick_dataclass import dataclass
 from symbolize.dwarf.function_names import DieName
 from symbolize.dwarf.inline_chains import NO_DIE, ChainNodes
 from symbolize.dwarf.intervals import NOBODY, Intervals

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 
 from profiler.model.arrays import Int32Column, Int64Column
+from profiler.model.quick_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

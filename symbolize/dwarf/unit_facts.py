@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from profiler.errors import FormatError
+from profiler.model.quick_dataclass import dataclass
 from symbolize.dwarf.abbreviations import AbbreviationReader
 from symbolize.dwarf.constants import DW_TAG_base_type, DW_TAG_formal_parameter, DW_TAG_namespace
 from symbolize.dwarf.sections import read_sections

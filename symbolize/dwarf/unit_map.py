@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from profiler.model.quick_dataclass import dataclass
 from symbolize.dwarf.constants import DW_UT_partial
 from symbolize.dwarf.intervals import Intervals, paint
 from symbolize.dwarf.ranges import RangeReader, die_ranges, read_aranges

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from profiler.model.arrays import Int64Column, distinct
+from profiler.model.quick_dataclass import dataclass
 from symbolize.dwarf.abbreviations import Abbreviation
 from symbolize.dwarf.constants import DW_TAG_subprogram
 from symbolize.dwarf.die_values import scope_values

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from profiler.errors import FormatError
+from profiler.model.quick_dataclass import dataclass
 from symbolize.dwarf.abbreviations import Abbreviation, AbbreviationReader
 from symbolize.dwarf.leb128 import read_unsigned
 from symbolize.dwarf.other_files import NoOtherFiles, OtherFiles

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 
 import numpy as np
 
 from profiler.model.arrays import UInt64Column
+from profiler.model.quick_dataclass import dataclass
 from symbolize.dwarf.abbreviations import AbbreviationReader
 from symbolize.dwarf.attributes import AttributeSpec, read_value
 from symbolize.dwarf.constants import (

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 
+from profiler.model.quick_dataclass import dataclass
 from symbolize.dwarf.constants import (
     OFFSET_FORMS,
     WIDE_REFERENCES,

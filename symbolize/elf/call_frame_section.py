@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from profiler.errors import FormatError
+from profiler.model.quick_dataclass import dataclass
 from symbolize.elf.dwarf_encoding import DW_EH_PE_OMIT, encoded_pointer, sleb128, uleb128
 
 _LENGTH_64_BIT = 0xFFFFFFFF

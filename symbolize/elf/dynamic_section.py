@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from profiler.model.quick_dataclass import dataclass
 from symbolize.elf.image import NO_ADDRESS, ElfImage
 
 _ENTRY = np.dtype([("d_tag", "<i8"), ("d_val", "<u8")])

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from profiler.errors import FormatError
+from profiler.model.quick_dataclass import dataclass
 
 ET_REL, ET_EXEC, ET_DYN = 1, 2, 3
 EM_X86_64 = 62

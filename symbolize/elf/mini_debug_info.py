@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from profiler.errors import FormatError
+from profiler.model.quick_dataclass import dataclass
 from symbolize.elf.layout import SHT_NOBITS, SHT_SYMTAB, Section, SectionedFile, read_layout
 from symbolize.elf.symbol_records import SymbolRecords, symbol_records
 

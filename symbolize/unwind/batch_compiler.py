@@ -7,12 +7,12 @@ to the interpreter in ``symbolize.elf.call_frame_program``, whose rows these are
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
 from profiler.errors import FormatError
 from profiler.model.arrays import BoolColumn, Int64Column, UInt8Column, UInt64Column
+from profiler.model.quick_dataclass import dataclass
 from symbolize.elf import call_frame_instructions as cfi
 from symbolize.elf.call_frame_program import CfaRule, FrameProgram, RegisterRule, RuleKind
 from symbolize.elf.call_frame_section import CallFrameSection, CommonInformation

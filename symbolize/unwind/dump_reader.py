@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from profiler.model.arrays import BoolColumn, Int64Column, UInt64Column
+from profiler.model.quick_dataclass import dataclass
 from symbolize.unwind.registers import RSP, WORD_BYTES
 from symbolize.unwind.stacks import StackDumps
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
 from profiler.model.arrays import BoolColumn, UInt64Column
+from profiler.model.quick_dataclass import dataclass
 from symbolize.elf.dwarf_encoding import sleb128, uleb128
 
 _LIT0, _LIT31, _BREG0, _BREG31 = 0x30, 0x4F, 0x70, 0x8F

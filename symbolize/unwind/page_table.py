@@ -5,11 +5,10 @@ One number per code byte answers a look-up with two reads; the directory keeps a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from profiler.model.arrays import BoolColumn, Int32Column, Int64Column, UInt64Column, distinct
+from profiler.model.quick_dataclass import dataclass
 from symbolize.unwind.rule_rows import NO_RULES, NOT_COMPILED
 
 PAGE_BITS = 9

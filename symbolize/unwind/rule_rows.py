@@ -6,12 +6,12 @@ table of rows replace the rules themselves.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from profiler.model.arrays import BoolColumn, Int64Column, UInt8Column, UInt64Column
+from profiler.model.quick_dataclass import dataclass
 from symbolize.elf.call_frame_program import CfaRule, RegisterRule, RuleKind
 from symbolize.elf.dwarf_encoding import sleb128
 from symbolize.unwind.registers import RBP, REGISTER_COUNT, RIP, RSP

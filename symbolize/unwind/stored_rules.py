@@ -6,12 +6,12 @@ have the same build ID.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
 from profiler.model.arrays import Int32Column, Int64Column, distinct
+from profiler.model.quick_dataclass import dataclass
 from symbolize.elf.image import ElfImage
 from symbolize.unwind.page_table import PAGE_BYTES, Pages
 from symbolize.unwind.rule_rows import NO_RULES, NOT_COMPILED, RuleRow, RuleRows

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from profiler.errors import FormatError
 from profiler.model.arrays import BoolColumn, Int64Column, UInt64Column, is_among
+from profiler.model.quick_dataclass import dataclass
 from symbolize.elf.image import ElfImage
 from symbolize.elf.layout import SHT_DYNSYM, SHT_SYMTAB
 from symbolize.elf.symbol_records import string_at, symbol_records

@@ -14,12 +14,12 @@ Source: glibc 2.34 and later, `sysdeps/nptl/libc_start_call_main.h` and `nptl/pt
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
 from profiler.errors import FormatError
 from profiler.model.arrays import Int64Column, UInt8Column, is_among
+from profiler.model.quick_dataclass import dataclass
 from symbolize.elf.image import ElfImage
 from symbolize.elf.layout import EM_X86_64
 from symbolize.elf.symbol_records import SYMBOL_RECORD, SymbolRecords, symbol_records

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from collectors.targets.target_finder import TargetFinder
+from profiler.model.quick_dataclass import dataclass
 from profiler.protocol.hello import AgentLimits, OfferedTarget, OfferedWorkload
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import queue
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from collectors.agent.config.agent_config import AgentConfig
 from collectors.agent.connection.server_clock import ServerClock, measure_clock
@@ -15,6 +15,7 @@ from collectors.agent.connection.trouble_log import TroubleLog
 from collectors.agent.spool.spool import Spool
 from collectors.host import host_facts
 from profiler.model.fitness import FitnessCheck
+from profiler.model.quick_dataclass import dataclass
 from profiler.protocol.hello import PROTOCOL_VERSION, AgentHello
 from profiler.protocol.job import JobList
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from profiler.model.quick_dataclass import dataclass
 from profiler.protocol.clock import ClockOffset
 
 EXCHANGES = 8

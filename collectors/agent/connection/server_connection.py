@@ -10,7 +10,6 @@ import ssl
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 from urllib.parse import quote, urlencode
@@ -18,6 +17,7 @@ from urllib.parse import quote, urlencode
 from collectors.agent.connection.server_errors import RequestRefused, ServerTrouble, TokenRefused
 from profiler.codec.json_values import JsonShapeError, from_json, to_json
 from profiler.errors import UsageError
+from profiler.model.quick_dataclass import dataclass
 from profiler.protocol import addresses
 from profiler.protocol.clock import ClockReading
 from profiler.protocol.hello import AgentHello, Welcome

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from collectors.agent.config.agent_config import ConfiguredTarget, ConfiguredWorkload
+from profiler.model.quick_dataclass import dataclass
 from profiler.protocol.job import JobOrder
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import select
 import time
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from collectors.agent.config.agent_config import ConfiguredTarget
@@ -19,6 +18,7 @@ from profiler.attach.stop_request import StopRequest
 from profiler.experiment.plan.experiment_plan import PlanTarget
 from profiler.experiment.targets.target_window import WindowRule, look_at_target, window_outcome
 from profiler.model.capture import empty_capture
+from profiler.model.quick_dataclass import dataclass
 from profiler.model.run import CaptureInfo, RunIdentity, RunMode
 from profiler.store.records import SessionStart, SessionState
 from profiler.store.store import Store

@@ -14,13 +14,13 @@ import hashlib
 import os
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from collectors.agent.spool.spool_tables import CaptureState, SpooledCapture, SpoolTables
 from profiler.codec.container import decode
 from profiler.errors import FormatError, StoreError
 from profiler.model.dso import DsoKind
+from profiler.model.quick_dataclass import dataclass
 from profiler.protocol.hello import SpoolState
 from profiler.store.durable_directory import make_directory, sync_directory
 from profiler.store.store import Store, open_store

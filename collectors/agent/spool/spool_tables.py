@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
 from profiler.codec.json_values import from_json, to_json
+from profiler.model.quick_dataclass import dataclass
 from profiler.protocol.job import JobReport
 from profiler.store.sqlite_file import SqliteFile, SqliteSchema
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from collectors.agent.agent_log import AgentLog
@@ -10,6 +9,7 @@ from collectors.agent.connection.server_connection import ServerConnection
 from collectors.agent.connection.server_errors import RequestRefused, ServerTrouble
 from collectors.agent.spool.spool import Spool
 from collectors.agent.spool.spool_tables import SpooledCapture
+from profiler.model.quick_dataclass import dataclass
 from profiler.protocol.upload import LARGEST_CHUNK_BYTES, UploadKind, UploadOffer, UploadState
 
 # How often one pass takes up an upload whose offset the server sees otherwise.

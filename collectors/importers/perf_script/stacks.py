@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from collectors.importers.perf_script.frame_line import FrameText, SourceLine, parse_frame
 from collectors.importers.perf_script.frame_rows import FrameRows
 from collectors.importers.text_dsos import is_generated
 from collectors.importers.text_tables import TextTables
+from profiler.model.quick_dataclass import dataclass
 from profiler.model.sample_table import StackState
 from symbolize.unwind.thread_entries import THREAD_ENTRY_FUNCTIONS
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from profiler.errors import UsageError
 from profiler.model.analysis_choices import DIMENSIONS, SAMPLE_DIMENSIONS, STACK_DIMENSIONS, VIEWS
 from profiler.model.arrays import FloatColumn, Int32Column, Int64Column
 from profiler.model.costs import CostTable
+from profiler.model.quick_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

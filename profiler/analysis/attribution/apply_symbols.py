@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from profiler.model.capture import Capture
 from profiler.model.dso import Dso, DsoKind
 from profiler.model.function import Function, NameSource
 from profiler.model.function_table import FunctionTable
+from profiler.model.quick_dataclass import dataclass
 from profiler.model.symbols import NO_CAVEATS, DsoOutcome, DsoSymbols, InlineChains, SymbolizedCapture
 
 KeyOfName = Callable[[str], tuple[str, str]]

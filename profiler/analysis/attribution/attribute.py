@@ -8,14 +8,13 @@ whose rule is not pass-through (ordinary rules first, then fallback rules); with
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from profiler.analysis.attribution.level_order import nearest_row
 from profiler.analysis.attribution.logical_stacks import LogicalStacks
 from profiler.model.arrays import BoolColumn, Int32Column, UInt64Column
 from profiler.model.category import RuleMatches, RuleSet
+from profiler.model.quick_dataclass import dataclass
 
 _WORD_BITS = 64
 

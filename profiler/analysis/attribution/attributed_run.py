@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from profiler.analysis.attribution.attribute import Attribution
@@ -11,6 +9,7 @@ from profiler.analysis.attribution.logical_stacks import LogicalStacks
 from profiler.analysis.statistics.exact_sums import float_sums_by_group, sums_by_group
 from profiler.model.arrays import BoolColumn, FloatColumn, Int64Column
 from profiler.model.category import OTHER, RuleMatches
+from profiler.model.quick_dataclass import dataclass
 from profiler.model.symbols import SymbolizedCapture
 
 

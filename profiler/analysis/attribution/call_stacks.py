@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from profiler.analysis.statistics.exact_sums import sums_by_group
 from profiler.model.arrays import Int32Column, Int64Column, distinct
 from profiler.model.call_stacks import CallFrame, CallStacks, ProcessWeights
 from profiler.model.event import Event
+from profiler.model.quick_dataclass import dataclass
 from profiler.model.stack_table import depth_levels
 
 _Shown = tuple[int, str, str, int]  # (-weight, complete name, file, line): the smallest is shown

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from profiler.analysis.statistics.exact_sums import sums_by_group
 from profiler.model.arrays import BoolColumn, Int64Column
 from profiler.model.category import Rule, RuleSet
 from profiler.model.explanation import Explanation, PassedFrame
+from profiler.model.quick_dataclass import dataclass
 
 NO_RULE = "no rule matches"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from profiler.analysis.attribution.level_order import Levels, stable_order
 from profiler.analysis.attribution.prefix_merge import MergedTree, merge_equal_paths
 from profiler.model.arrays import Int32Column, Int64Column, UInt8Column, ranked
 from profiler.model.category import Places
+from profiler.model.quick_dataclass import dataclass
 from profiler.model.stack_table import depth_levels
 from profiler.model.symbols import SymbolizedCapture
 

@@ -8,13 +8,12 @@ with that sample, which it contains.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from profiler.model.analysis_choices import PhaseScope
 from profiler.model.arrays import BoolColumn, Int64Column, UInt64Column, distinct
 from profiler.model.capture import Capture
+from profiler.model.quick_dataclass import dataclass
 from profiler.model.sample_table import StackState
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from profiler.analysis.attribution.attributed_run import AttributedRun
 from profiler.analysis.statistics.exact_sums import sums_by_group
 from profiler.model.arrays import Int32Column, Int64Column
+from profiler.model.quick_dataclass import dataclass
 
 UNKNOWN_DSO = "[unknown]"
 

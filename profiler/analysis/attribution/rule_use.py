@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,6 +10,7 @@ from profiler.analysis.attribution.attributed_run import AttributedRun
 from profiler.analysis.statistics.exact_sums import sums_by_group
 from profiler.model.category import RuleSet
 from profiler.model.function import NameSource
+from profiler.model.quick_dataclass import dataclass
 from profiler.model.rule_finding import NamedPlace
 
 

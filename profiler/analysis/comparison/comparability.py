@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 from profiler.analysis.comparison.compare_replicates import Matching
 from profiler.analysis.quality.findings import percent
@@ -11,6 +10,7 @@ from profiler.analysis.quality.toolchain_names import distinguishing_names
 from profiler.analysis.quality.truncation_advice import truncation_advice
 from profiler.model.costs import ArmCosts
 from profiler.model.quality import ReportWarning
+from profiler.model.quick_dataclass import dataclass
 from profiler.model.run import CaptureInfo, RunMode
 
 # Of the weight in the program's own executable: from this part on an arm counts as having debug information.

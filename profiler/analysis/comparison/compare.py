@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from profiler.analysis.comparison.comparability import (
     distinct,
@@ -22,6 +22,7 @@ from profiler.model.comparison import CandidateComparison, Comparison, TestKind
 from profiler.model.costs import ArmCosts
 from profiler.model.event import NON_IDLE_SAMPLES
 from profiler.model.quality import ReportWarning
+from profiler.model.quick_dataclass import dataclass
 from profiler.model.run import CaptureInfo
 
 # Windows whose lengths differ by more are different spans of time.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from profiler.analysis.measured_runs import Measured, headline_runs, measured, n
 from profiler.model.comparison import MetricComparison
 from profiler.model.costs import ArmCosts
 from profiler.model.quality import ReportWarning
+from profiler.model.quick_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,13 @@ replicate and its windows are averaged.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from profiler.model.arrays import FloatColumn, Int64Column
+from profiler.model.quick_dataclass import dataclass
 from profiler.model.run import CaptureInfo, RunMode
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from profiler.analysis.statistics.ratio import RelativeChange, paired_relative_c
 from profiler.model.arrays import BoolColumn, FloatColumn, Int64Column
 from profiler.model.comparison import ComparisonRow, Spread, Verdict
 from profiler.model.interval import Interval
+from profiler.model.quick_dataclass import dataclass
 
 ONE_RUN = "one run: no interval"
 NOTHING = "no time in either arm"

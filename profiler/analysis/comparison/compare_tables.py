@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from profiler.analysis.statistics.spread import sampling_variance
 from profiler.errors import UsageError
 from profiler.model.arrays import BoolColumn, FloatColumn, Int64Column
 from profiler.model.costs import ArmCosts, CostTable
+from profiler.model.quick_dataclass import dataclass
 
 REST = "(rest)"
 TOTAL = "total"

@@ -7,7 +7,7 @@ middle behaves alike in both places.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from profiler.model.costs import ArmCosts
 from profiler.model.experiment_result import ComposedComparison, ComposedRow
 from profiler.model.interval import Interval
 from profiler.model.quality import ReportWarning
+from profiler.model.quick_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

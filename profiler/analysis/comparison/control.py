@@ -7,7 +7,7 @@ all four arms share rounds it is tested block by block; else as a contrast of fo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from profiler.model.comparison import Verdict
 from profiler.model.costs import ArmCosts, CostTable
 from profiler.model.experiment_result import ControlResult, ControlRow
 from profiler.model.interval import Interval
+from profiler.model.quick_dataclass import dataclass
 from profiler.model.run import CaptureInfo
 
 

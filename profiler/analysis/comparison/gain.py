@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from profiler.model.arrays import FloatColumn
 from profiler.model.costs import ArmCosts
 from profiler.model.experiment_result import Agreement, GainAttribution, GainShare, MetricAgreement
 from profiler.model.interval import Interval
+from profiler.model.quick_dataclass import dataclass
 
 
 def gain_attribution(baseline: ArmCosts, candidate: ArmCosts, dimension: str, metrics: Sequence[str] = ()) -> GainAttribution:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from profiler.model.comparison import TestKind
 from profiler.model.costs import ArmCosts
 from profiler.model.experiment_result import PowerRow, PowerTable
 from profiler.model.interval import Interval
+from profiler.model.quick_dataclass import dataclass
 
 RUNS = (4, 5, 10, 20, 30)
 # From this part of the variance on, sampling more often helps more than running more often.

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from profiler.analysis.statistics import t_tests
 from profiler.model.arrays import BoolColumn, FloatColumn
 from profiler.model.comparison import Verdict
+from profiler.model.quick_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from profiler.analysis.quality.file_findings import file_findings
 from profiler.analysis.quality.findings import FAILED, OK, WARN, Finding, percent
@@ -11,6 +11,7 @@ from profiler.analysis.quality.run_quality import RunQuality
 from profiler.analysis.quality.truncation_advice import truncation_advice
 from profiler.model.costs import ArmQuality, MissingSymbols
 from profiler.model.quality import CaptureQuality, ReportWarning
+from profiler.model.quick_dataclass import dataclass
 from profiler.model.run import PerfSettings
 from profiler.model.sample_table import StackState
 

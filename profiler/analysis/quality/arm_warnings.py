@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from profiler.model.arrays import FloatColumn
 from profiler.model.comparison import ProfilingCost
 from profiler.model.costs import ArmCosts
 from profiler.model.quality import ReportWarning
+from profiler.model.quick_dataclass import dataclass
 from profiler.model.run import CaptureInfo
 
 LOST_SHARE = 0.001

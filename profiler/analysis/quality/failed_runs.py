@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from profiler.model.costs import ArmCosts
+from profiler.model.quick_dataclass import dataclass
 from profiler.model.run import CaptureInfo
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 
 from profiler.analysis.attribution.attributed_run import AttributedRun
 from profiler.analysis.attribution.phases import PhaseSelection
 from profiler.analysis.quality.findings import WARN, Finding, percent
 from profiler.analysis.quality.truncation_advice import truncation_advice
+from profiler.model.quick_dataclass import dataclass
 from profiler.model.run import PerfSettings
 from profiler.model.sample_table import StackState
 

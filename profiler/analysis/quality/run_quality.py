@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 import numpy as np
@@ -16,6 +15,7 @@ from profiler.model.capture import Capture
 from profiler.model.dso import Dso, DsoKind
 from profiler.model.frame_table import CpuMode
 from profiler.model.function import NameSource
+from profiler.model.quick_dataclass import dataclass
 from profiler.model.run import CaptureInfo
 from profiler.model.sample_table import StackState
 from profiler.model.symbols import NO_CAVEATS, FileCaveats

@@ -7,12 +7,12 @@ Bulletin 2): a contrast's squared standard error is the sum of its groups', each
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from profiler.analysis.statistics.t_tests import TTest, common_exponent, moments, t_test
 from profiler.model.arrays import FloatColumn
+from profiler.model.quick_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,11 @@ independent and follow chi distributions over the root of their degrees of freed
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from profiler.analysis.statistics.t_tests import satterthwaite, t_quantile
 from profiler.model.arrays import FloatColumn
+from profiler.model.quick_dataclass import dataclass
 
 # Gauss-Legendre nodes on the axis of probabilities; the power is exact to about 0.001.
 _NODES = 16

@@ -6,12 +6,11 @@ Good while either mean is many standard errors away from 0.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from profiler.analysis.statistics.t_tests import TTest, satterthwaite, t_test
 from profiler.model.arrays import BoolColumn, FloatColumn
+from profiler.model.quick_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,13 +14,12 @@ variance of a pilot); Box 1953, Biometrika 40 (what kurtosis does to the spread 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from profiler.analysis.statistics.expected_power import effect_with_power, expected_power, limits_of, welch_limits
 from profiler.analysis.statistics.t_tests import ALPHA, MIN_REPLICATES, satterthwaite, t_quantile
 from profiler.model.arrays import BoolColumn, FloatColumn, Int64Column
+from profiler.model.quick_dataclass import dataclass
 
 POWER = 0.80
 # In simulations, with noise that is normal, or t with 3 degrees of freedom or exponential.

@@ -9,12 +9,12 @@ either end of the interval.  So the interval leaves out "no change" exactly when
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
 from profiler.analysis.statistics.t_tests import CONFIDENCE, common_exponent, moments, satterthwaite, t_quantile
 from profiler.model.arrays import BoolColumn, FloatColumn
+from profiler.model.quick_dataclass import dataclass
 
 # Squared standard errors of the two arms when numerator and denominator are weighed by the cosine and sine of an angle.
 _Parts = Callable[[FloatColumn], tuple[FloatColumn, FloatColumn]]

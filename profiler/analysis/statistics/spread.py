@@ -5,11 +5,10 @@ Sources: Iglewicz and Hoaglin 1993, How to Detect and Handle Outliers (modified 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from profiler.model.arrays import BoolColumn, FloatColumn
+from profiler.model.quick_dataclass import dataclass
 
 # Fewer replicates say nothing about outliers or drift.
 FEWEST_RUNS = 5

@@ -10,11 +10,10 @@ Bulletin 2 (its degrees of freedom); Holm 1979, Scandinavian Journal of Statisti
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from profiler.model.arrays import BoolColumn, FloatColumn
+from profiler.model.quick_dataclass import dataclass
 
 ALPHA = 0.05
 CONFIDENCE = 0.95

@@ -8,7 +8,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from collectors.processes.process_output import last_line, output_tail
@@ -17,6 +17,7 @@ from profiler.errors import CaptureError, FormatError
 from profiler.experiment.plan.experiment_plan import DEFAULT_BUILD_TIMEOUT_S, ExperimentPlan, PlanVariant, Rebuild, SourceEdit
 from profiler.experiment.plan.placeholders import replaced
 from profiler.model.experiment import BuildCost, SectionSize, VariantFacts
+from profiler.model.quick_dataclass import dataclass
 from symbolize.elf.image import parse_image
 
 # In place of an edit, for the first build of a session that finds what an earlier session built.

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from profiler.errors import FormatError
 from profiler.experiment.binaries.shared_objects import SharedObjects
 from profiler.experiment.plan.call_graph_request import CallGraphRequest
+from profiler.model.quick_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,11 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from profiler.errors import FormatError
+from profiler.model.quick_dataclass import dataclass
 from symbolize.elf.dynamic_section import DynamicNeeds, dynamic_needs
 from symbolize.image_file import open_image
 

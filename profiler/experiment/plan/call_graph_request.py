@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from profiler.errors import UsageError
+from profiler.model.quick_dataclass import dataclass
 
 DEFAULT_DUMP_BYTES = 16384
 LARGEST_DUMP_BYTES = 65528  # perf's limit: the record's size is 16 bits wide

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from collectors.targets.target_finder import TargetFinder
 from profiler.experiment.plan.call_graph_request import CallGraphRequest
 from profiler.experiment.plan.recording_plan import DEFAULT_EVENT, DEFAULT_FREQUENCY_HZ, DEFAULT_RUNS, ProfilePolicy
 from profiler.model.experiment import Design, Direction
+from profiler.model.quick_dataclass import dataclass
 
 DEFAULT_BUILD_TIMEOUT_S = 3600.0
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from pathlib import Path
 
 from collectors.metrics import MetricSpec
 from profiler.errors import UsageError
 from profiler.experiment.plan.call_graph_request import CallGraphRequest
+from profiler.model.quick_dataclass import dataclass
 from profiler.store.records import check_variant_name
 
 BINARY_PLACEHOLDER = "{binary}"

@@ -7,9 +7,9 @@ them.  The plain runs of a round stand together, the profiled ones behind: what 
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
 
 from profiler.experiment.plan.recording_plan import ProfilePolicy
+from profiler.model.quick_dataclass import dataclass
 from profiler.model.run import RunMode
 
 # The modes in which every arm runs in a round, one after the other.

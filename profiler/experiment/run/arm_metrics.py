@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from collectors.metrics import MetricSpec, parse_metric, read_metrics
@@ -14,6 +13,7 @@ from collectors.prometheus import PageMetric, parse_series
 from profiler.errors import CaptureError
 from profiler.experiment.plan.experiment_plan import ExperimentPlan, MetricKind, PlanLoad, PlanMetric
 from profiler.experiment.plan.placeholders import replaced
+from profiler.model.quick_dataclass import dataclass
 from profiler.model.run import Metric
 
 COMMAND_TIMEOUT_S = 60.0

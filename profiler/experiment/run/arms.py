@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from profiler.experiment.binaries.builds import BuiltVariant
 from profiler.experiment.plan.experiment_plan import ExperimentPlan, PlanCondition, PlanLoad, PlanVariant
@@ -11,6 +10,7 @@ from profiler.experiment.plan.placeholders import replaced
 from profiler.experiment.plan.plan_check import AA_SUFFIX
 from profiler.experiment.plan.recording_plan import Arm
 from profiler.experiment.run.arm_metrics import ArmMetrics, arm_metrics
+from profiler.model.quick_dataclass import dataclass
 
 _NO_CONDITION = PlanCondition("")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
@@ -20,6 +20,7 @@ from profiler.experiment.run.run_recording import recorded_capture, strayed
 from profiler.experiment.run.workload import Workload
 from profiler.experiment.run.workplace import Workplace
 from profiler.model.capture import Capture, empty_capture
+from profiler.model.quick_dataclass import dataclass
 from profiler.model.run import CaptureInfo, PerfSettings, ProgramFacts, RunIdentity, RunMode, RunOutcome
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-from dataclasses import dataclass
 from pathlib import Path
 
 from collectors.host import host_facts
@@ -15,6 +14,7 @@ from profiler.experiment.binaries.call_graph import choose_call_graph
 from profiler.experiment.binaries.program_facts import file_state, keeps_frame_pointers, program_facts
 from profiler.experiment.binaries.shared_objects import SharedObjects
 from profiler.experiment.plan.recording_plan import Arm, ProfilePolicy, RecordPlan, check_plan
+from profiler.model.quick_dataclass import dataclass
 from profiler.model.run import HostFacts, InputFile, PerfSettings, ProgramFacts, RunMode
 
 DROP_CACHES = Path("/proc/sys/vm/drop_caches")

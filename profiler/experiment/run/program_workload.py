@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import MappingProxyType
 
 from collectors.metrics import read_metrics
@@ -18,6 +18,7 @@ from profiler.experiment.run.preparation import PreparedArm
 from profiler.experiment.run.run_recording import RunRecording, failed
 from profiler.experiment.run.workload import Measured
 from profiler.experiment.run.workplace import Workplace
+from profiler.model.quick_dataclass import dataclass
 from profiler.model.run import CaptureInfo, RunMode, RunOutcome
 
 

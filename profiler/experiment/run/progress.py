@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
 from profiler.experiment.plan.schedule import Schedule, ScheduledRun
 from profiler.experiment.run.preparation import Preparation
+from profiler.model.quick_dataclass import dataclass
 from profiler.model.run import RunOutcome
 from profiler.store.records import SessionState
 

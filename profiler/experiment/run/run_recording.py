@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from profiler.errors import FormatError
 from profiler.model.capture import Capture, empty_capture
+from profiler.model.quick_dataclass import dataclass
 from profiler.model.run import CaptureInfo, RunOutcome
 from symbolize.locate import Locator
 

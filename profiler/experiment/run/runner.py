@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime
 
 from collectors.processes.guard import GroupGuard
@@ -20,6 +20,7 @@ from profiler.experiment.run.program_workload import ProgramWorkload
 from profiler.experiment.run.progress import FinishedRun, RecordProgress, SessionSummary
 from profiler.experiment.run.workplace import Workplace
 from profiler.model.capture import Capture
+from profiler.model.quick_dataclass import dataclass
 from profiler.model.run import RunMode, RunOutcome
 from profiler.store.records import SessionStart, SessionState, StoredRun
 from profiler.store.store import Store
@@ -41,6 +42,9 @@ class SessionSetup:
     held: tuple[int, ...] = ()
 
 
+NEW_SESSION = SessionSetup()
+
+
 def program_executor(preparation: Preparation, place: Workplace) -> Executor:
     """Runs the plan's commands."""
     return RunExecutor(preparation, place, ProgramWorkload(preparation.plan, place))
@@ -51,7 +55,7 @@ def record_session(
     store: Store,
     progress: RecordProgress,
     make_executor: ExecutorFactory = program_executor,
-    setup: SessionSetup = SessionSetup(),
+    setup: SessionSetup = NEW_SESSION,
 ) -> SessionSummary:
     """Carries the plan out: warm-up runs, then round by round; every run is in the store before the next one begins.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from collectors.metrics import read_metrics
@@ -33,6 +33,7 @@ from profiler.experiment.run.preparation import PreparedArm
 from profiler.experiment.run.run_recording import RunRecording, failed
 from profiler.experiment.run.workload import Measured
 from profiler.experiment.run.workplace import Workplace
+from profiler.model.quick_dataclass import dataclass
 from profiler.model.run import CaptureInfo, Metric, RunMode, RunOutcome
 
 _Perf = PerfRecorder | PerfCounter

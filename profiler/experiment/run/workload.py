@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
 from profiler.experiment.run.preparation import PreparedArm
 from profiler.experiment.run.run_recording import RunRecording
+from profiler.model.quick_dataclass import dataclass
 from profiler.model.run import CaptureInfo, RunOutcome
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from collectors.processes.guard import GroupGuard
+from profiler.model.quick_dataclass import dataclass
 from symbolize.locate import Locator
 
 

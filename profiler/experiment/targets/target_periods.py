@@ -7,10 +7,10 @@ the other one then; which comes first alternates over the processes, so that nei
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from profiler.experiment.plan.experiment_plan import ExperimentPlan, PlanTarget
 from profiler.model.experiment import Design
+from profiler.model.quick_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

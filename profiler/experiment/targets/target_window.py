@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass
 
 from collectors.processes.process_times import used_between
 from collectors.prometheus import MetricsPage, PageMetric, fetch_page, page_metrics
@@ -12,6 +11,7 @@ from collectors.targets.watched_process import ProcessMoment, look_at
 from profiler.errors import CaptureError
 from profiler.experiment.plan.experiment_plan import PlanTarget
 from profiler.experiment.plan.plan_check_services import CPU_TIME_METRIC
+from profiler.model.quick_dataclass import dataclass
 from profiler.model.run import Metric, RunOutcome
 
 EXCLUDED = "excluded by the plan"

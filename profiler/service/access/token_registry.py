@@ -8,9 +8,10 @@ from __future__ import annotations
 import hashlib
 import re
 import secrets
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
+
+from profiler.model.quick_dataclass import dataclass
 
 SECRET_PREFIX = "slsc_"
 _SECRET_BYTES = 32

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
+from profiler.model.quick_dataclass import dataclass
 from profiler.protocol.hello import AgentHello
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from profiler.model.quick_dataclass import dataclass
 from profiler.protocol.hello import AgentHello
 from profiler.service.aggregator import Aggregator
 

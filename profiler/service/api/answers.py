@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from profiler.model.quick_dataclass import dataclass
 from profiler.protocol.job import JobOrder
 from profiler.service.jobs.job_board import StoredJob
 from profiler.store.records import StoredRun, StoredSession

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
@@ -14,6 +13,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse
 
 from profiler.errors import StoreError
+from profiler.model.quick_dataclass import dataclass
 from profiler.service.service_log import LOG
 
 MEDIA_TYPE = "application/problem+json"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import StrEnum
+
+from profiler.model.quick_dataclass import dataclass
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from profiler.model.quick_dataclass import dataclass
 from profiler.service.agents.known_hosts import DEFAULT_HELLO_S
 from profiler.service.experiments.settings import RoundSettings
 from profiler.store.prune import RetentionRule

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
 
 from profiler.model.capture import empty_capture
+from profiler.model.quick_dataclass import dataclass
 from profiler.model.run import CaptureInfo, HostFacts, RunIdentity, RunOutcome
 from profiler.store.records import SessionState, StoredRun
 from profiler.store.store import Store

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
+from profiler.model.quick_dataclass import dataclass
 from profiler.service.experiments.course import Course
 
 

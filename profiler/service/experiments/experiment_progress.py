@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from profiler.experiment.plan.plan_file import parse_plan
+from profiler.model.quick_dataclass import dataclass
 from profiler.protocol.job import JobState
 from profiler.service.experiments.course import Course, CourseState, NodeTask, Stage
 from profiler.service.experiments.experiment_board import SubmittedExperiment

@@ -7,9 +7,10 @@ from the kept value alone and may be done twice, so that an aggregator that was 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from profiler.experiment.plan.experiment_plan import PlanTarget
+from profiler.model.quick_dataclass import dataclass
 from profiler.service.experiments.course import Course, CourseState, NodeTask, Stage
 from profiler.service.experiments.judgement import judged, nobody_left
 from profiler.service.experiments.node_outcome import (

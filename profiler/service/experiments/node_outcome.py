@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from profiler.model.quick_dataclass import dataclass
 from profiler.protocol.job import JobReport, JobState
 from profiler.service.jobs.job_board import StoredJob
 

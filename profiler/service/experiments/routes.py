@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Annotated, TypeAlias
 
@@ -11,6 +10,7 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from profiler.errors import AnalysisError, UsageError
+from profiler.model.quick_dataclass import dataclass
 from profiler.protocol.addresses import EXPERIMENT, EXPERIMENT_CANCEL, EXPERIMENT_RESULT, EXPERIMENTS
 from profiler.service.access.authorization import Operator, Reader
 from profiler.service.aggregator import Aggregator

@@ -7,12 +7,12 @@ import mmap
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from profiler.errors import FormatError
+from profiler.model.quick_dataclass import dataclass
 from profiler.service.ingest.limits import IngestLimits
 from profiler.service.ingest.upload_error import NotAcceptable
 from profiler.store.debug_tree import debug_directory, debug_file

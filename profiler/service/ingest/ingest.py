@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from profiler.model.quick_dataclass import dataclass
 from profiler.service.ingest import captured_files, upload_records
 from profiler.service.ingest.captured_files import CapturedFiles
 from profiler.service.ingest.debug_files import DebugTree

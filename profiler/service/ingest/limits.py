@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from profiler.codec.container import DecodeLimits
+from profiler.model.quick_dataclass import dataclass
 
 _MIB, _GIB, _DAY_NS = 1 << 20, 1 << 30, 86_400 * 10**9
 

@@ -10,10 +10,10 @@ import fcntl
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from profiler.errors import StoreError
+from profiler.model.quick_dataclass import dataclass
 from profiler.service.ingest.upload_error import UploadError, UploadProblem
 from profiler.store.scratch import store_errors
 

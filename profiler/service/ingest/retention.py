@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from profiler.model.quick_dataclass import dataclass
 from profiler.service.ingest.ingest import Ingest
 from profiler.service.ingest.reception import file_name
 from profiler.service.ingest.upload_records import UploadPhase, UploadRecord

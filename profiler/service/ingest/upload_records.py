@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import StrEnum
 
+from profiler.model.quick_dataclass import dataclass
 from profiler.protocol.upload import UploadKind, UploadOffer
 from profiler.store.sqlite_file import SqliteFile
 

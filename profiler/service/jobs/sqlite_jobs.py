@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from profiler.codec.json_values import from_json, to_json
+from profiler.model.quick_dataclass import dataclass
 from profiler.protocol.job import JobOrder, JobReport, JobState
 from profiler.service.jobs.job_board import StoredJob
 from profiler.store.sqlite_file import SqliteFile

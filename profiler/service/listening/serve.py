@@ -10,7 +10,6 @@ import signal
 import socket
 import ssl
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
@@ -18,6 +17,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from profiler.errors import StoreError, UsageError
+from profiler.model.quick_dataclass import dataclass
 from profiler.service.api.settings import Limits, ServiceSettings
 from profiler.service.api.stopping import stop_waiting
 from profiler.service.listening.guarded_connection import guarded_connections

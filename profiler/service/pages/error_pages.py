@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from http import HTTPStatus
 from types import MappingProxyType
 from urllib.parse import quote
@@ -15,6 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, Response
 
 from profiler.errors import StoreError
+from profiler.model.quick_dataclass import dataclass
 from profiler.service.api.problems import problem_answer
 from profiler.service.pages.analysis.analyses import AnalysisBusy, AnalysisRefused, AnalysisTooLong
 from profiler.service.pages.links import with_query

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from fastapi import FastAPI
 from starlette.routing import BaseRoute, Match, Mount
 from starlette.types import ASGIApp, Scope
 
+from profiler.model.quick_dataclass import dataclass
 from profiler.protocol.addresses import API
 from profiler.service.aggregator import Aggregator
 from profiler.service.api.settings import ServiceSettings

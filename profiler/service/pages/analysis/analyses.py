@@ -9,10 +9,10 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from profiler.codec.json_values import to_json
+from profiler.model.quick_dataclass import dataclass
 from profiler.service.pages.analysis.analysis_order import TIME_LIMIT_S, AnalysisOrder
 from profiler.service.pages.analysis.answer_cache import AnswerCache
 from profiler.store.debug_tree import debug_directory

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from profiler.model.quick_dataclass import dataclass
 
 TIME_LIMIT_S = 120
 LARGEST_ANSWER_BYTES = 64 << 20

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from dataclasses import dataclass
+
+from profiler.model.quick_dataclass import dataclass
 
 _SECOND_NS = 1_000_000_000
 

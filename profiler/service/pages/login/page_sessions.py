@@ -6,8 +6,9 @@ import hashlib
 import hmac
 import re
 import secrets
-from dataclasses import dataclass
 from typing import Protocol
+
+from profiler.model.quick_dataclass import dataclass
 
 SESSION_SECONDS = 12 * 3600
 _IDENTIFIER_BYTES = 32

@@ -8,11 +8,11 @@ name, have no session, and end at the login page.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Annotated, TypeAlias
 
 from fastapi import Depends, Request
 
+from profiler.model.quick_dataclass import dataclass
 from profiler.protocol.loopback import is_loopback
 from profiler.service.access.token_registry import Scope
 from profiler.service.aggregator import Aggregator

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from markupsafe import Markup
 from starlette.concurrency import run_in_threadpool
@@ -11,6 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from profiler.errors import UsageError
+from profiler.model.quick_dataclass import dataclass
 from profiler.service.pages.analysis.analyses import Analyses, AnalysisRefused
 from profiler.service.pages.analysis.analysis_order import AnalysisOrder, Content, Format
 from profiler.service.pages.downloads import download

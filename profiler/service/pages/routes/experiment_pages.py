@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from fastapi import APIRouter, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -12,6 +10,7 @@ from starlette.responses import RedirectResponse, Response
 from profiler.experiment.experiment_session import stored_record
 from profiler.model.analysis_choices import DIMENSIONS, VIEWS
 from profiler.model.experiment import ExperimentRecord
+from profiler.model.quick_dataclass import dataclass
 from profiler.service.aggregator import Aggregator
 from profiler.service.experiments.experiment_progress import ExperimentProgress, experiment_progress
 from profiler.service.jobs.job_board import StoredJob

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, TypeAlias
 
 from fastapi import Depends
 from starlette.exceptions import HTTPException
 
 from profiler.model.analysis_choices import DIMENSIONS, TABLE_ROWS, VIEWS
+from profiler.model.quick_dataclass import dataclass
 
 ROW_COUNTS = (TABLE_ROWS, 200, 2_000)
 

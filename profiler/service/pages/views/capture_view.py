@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from profiler.model.quick_dataclass import dataclass
 from profiler.model.run import RunMode
 from profiler.store.records import StoredRun, StoredSession
 from reports.experiment_tables import bytes_text

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from profiler.model.experiment import ExperimentRecord
+from profiler.model.quick_dataclass import dataclass
 from profiler.protocol.job import JobState
 from profiler.service.experiments.course import CourseState
 from profiler.service.jobs.job_board import StoredJob

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
 from profiler.model.fitness import Fitness, FitnessCheck
+from profiler.model.quick_dataclass import dataclass
 from profiler.protocol.clock import ClockOffset
 from profiler.protocol.hello import AgentHello, AgentLimits, SpoolState
 from profiler.service.agents.agent_registry import KnownAgent

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from profiler.model.quick_dataclass import dataclass
 from profiler.protocol.job import JobKind, JobOrder, JobState
 from profiler.service.jobs.job_board import StoredJob
 from profiler.service.pages.views.times import moment

@@ -132,7 +132,18 @@ def test_damage_that_a_copy_meets_is_told(monkeypatch: pytest.MonkeyPatch, forks
 def test_every_window_has_one_reader(windows: int, processes: int) -> None:
     """The shares put together are all windows in order, and no process reads two more than another."""
     slices = [slice(at, at + 1) for at in range(windows)]
-    shares = shared_reading._shares(slices, processes)
+    shares = shared_reading.shares(slices, np.ones(windows, np.int64), processes)
     assert [window for share in shares for window in share] == slices
     assert len(shares) == (processes if windows >= shared_reading.FEWEST_WINDOWS else 1)
     assert max(map(len, shares)) - min(map(len, shares)) <= 1
+
+
+@pytest.mark.parametrize(
+    ("work", "first"),
+    [([1, 1, 1, 1], 2), ([9, 1, 1, 1], 1), ([3, 3, 2, 2, 2], 2), ([1, 1, 1, 1, 9], 4), ([5, 5, 1, 1, 1, 1, 1, 1], 2)],
+)
+def test_windows_are_shared_by_their_work(work: list[int], first: int) -> None:
+    """``first``: how many windows make up half of the work, as nearly as whole windows can."""
+    slices = [slice(at, at + 1) for at in range(len(work))]
+    own, others = shared_reading.shares(slices, np.array(work), 2)
+    assert (len(own), len(others)) == (first, len(work) - first)
