@@ -8,6 +8,7 @@ import numpy as np
 
 from collectors.perf_data import spec
 from collectors.perf_data.byte_source import WINDOW_BYTES, ByteSource, Section, words_of
+from collectors.perf_data.record_chain import record_starts
 from collectors.perf_data.sample_layout import Trailers
 from collectors.perf_data.side_band import RecordWindow, SideBand, SideBandDecoder
 from profiler.errors import FormatError
@@ -84,22 +85,8 @@ def _whole_records(view: memoryview, base: int) -> tuple[RecordWindow, int]:
 
 
 def _scan_words(view: memoryview) -> tuple[Int64Column, int]:
-    """Byte offsets of whole records up to the first with an odd size or a payload, and the byte behind them.
-
-    Plain Python: one look-up per record is what the chain of sizes needs, and nothing in numpy follows such a chain.
-    """
-    halves = view[: len(view) // 8 * 8].cast("H")  # the size is the last of a header's four
-    position, end = 3, len(halves)
-    starts: list[int] = []
-    add = starts.append
-    try:
-        while True:  # ended by the look-up itself, which has to check the position anyway
-            size = halves[position]
-            add(position)
-            position += size >> 3 << 2 or end
-    except IndexError:
-        pass
-    start = np.array(starts, np.int64) >> 2
+    """Byte offsets of whole records up to the first with an odd size or a payload, and the byte behind them."""
+    start = record_starts(view)
     header = words_of(view)[start]
     size = (header >> np.uint64(48)).astype(np.int64)
     start *= 8
