@@ -43,7 +43,8 @@ def add_server_options(
 ) -> None:
     """--server, --token-file, --ca.  ``purpose``: the help of the first, which may be ``needed``."""
     parser.add_argument("--server", metavar="URL", help=purpose, required=needed)
-    parser.add_argument("--token-file", type=Path, metavar="FILE", help=f"holds the token (default: ${TOKEN_FILE_VARIABLE})")
+    secret = f"holds the token, for its user alone to read (default: ${TOKEN_FILE_VARIABLE})"
+    parser.add_argument("--token-file", type=Path, metavar="FILE", help=secret)
     parser.add_argument("--ca", type=Path, metavar="FILE", help="authority of the aggregator's certificate, PEM")
 
 
@@ -97,11 +98,13 @@ def _response(
 
     import httpx
 
+    from profiler.protocol.token_file import read_token
+
     try:
         context = ssl.create_default_context(cafile=options.ca)
     except OSError as error:
         raise UsageError(f"{options.ca}: not a certificate in PEM ({error.strerror or error})") from None
-    headers = {"Authorization": f"Bearer {_token(options.token_file)}"}
+    headers = {"Authorization": f"Bearer {read_token(options.token_file)}"}
     try:
         with httpx.Client(verify=context, timeout=timeout_s, trust_env=False) as client:
             response = client.request(method, f"{options.server}{path}", headers=headers, json=body)
@@ -118,19 +121,6 @@ def _json(options: ServerOptions, response: httpx.Response) -> Json:
     except ValueError:
         raise StoreError(f"{options.server}: the answer is not JSON; is it an aggregator?") from None
     return answer
-
-
-def _token(path: Path) -> str:
-    """The file's first line: what `slotscope token create` printed."""
-    if path.exists() and not path.is_file():  # a pipe would be waited for
-        raise UsageError(f"{path}: no token can be read from it (it is not a file)")
-    try:
-        lines = path.read_text().split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: no token can be read from it ({error})") from None
-    if not lines[0].isascii() or not lines[0].strip():
-        raise UsageError(f"{path}: its first line is not a token")
-    return lines[0].strip()
 
 
 def _refused(options: ServerOptions, response: httpx.Response) -> UsageError | StoreError:

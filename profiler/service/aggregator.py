@@ -26,6 +26,7 @@ from profiler.service.pages.login import sqlite_page_sessions
 from profiler.service.pages.login.page_sessions import PageSessionRegistry
 from profiler.service.pages.login.sqlite_page_sessions import SqlitePageSessionRegistry
 from profiler.service.service_file import open_service_file
+from profiler.store.durable_directory import make_directory
 from profiler.store.store import Store, open_store
 
 # Of every module that owns tables in the service database.
@@ -75,9 +76,6 @@ def open_aggregator(directory: Path, create: bool) -> Aggregator:
 def make_private(directory: Path) -> None:
     """A directory that is not there yet becomes its user's alone: what agents send may hold what is secret."""
     try:
-        directory.parent.mkdir(parents=True, exist_ok=True)
-        directory.mkdir(mode=0o700)
-    except FileExistsError:
-        return
+        make_directory(directory, 0o700)
     except OSError as error:
         raise StoreError(f"{directory}: {error.strerror}; --store DIR names another place") from None

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from profiler.errors import StoreError
 from profiler.model.quick_dataclass import dataclass
+from profiler.store.durable_directory import make_directory, sync_directory
 from profiler.store.scratch import Scratch, store_errors
 
 _KEY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+@,-]*(/[A-Za-z0-9_][A-Za-z0-9_.+@,-]*)*")
@@ -118,9 +119,7 @@ class DirectoryBlobs:
 def _publish(temporary: Path, target: Path) -> bool:
     """Gives the finished file its name.  A hard link, unlike a rename, fails when the name is taken; a file system without
     hard links gets the rename."""
-    if not target.parent.is_dir():
-        target.parent.mkdir(parents=True, exist_ok=True)
-        _sync_directory(target.parent.parent)
+    make_directory(target.parent)
     try:
         os.link(temporary, target)
     except FileExistsError:
@@ -132,13 +131,5 @@ def _publish(temporary: Path, target: Path) -> bool:
             return False
         os.replace(temporary, target)
     temporary.unlink(missing_ok=True)
-    _sync_directory(target.parent)
+    sync_directory(target.parent)
     return True
-
-
-def _sync_directory(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -24,6 +24,7 @@ from profiler.model.quick_dataclass import dataclass
 from profiler.model.run import RunKey
 from profiler.store.blobs import Blobs, DirectoryBlobs
 from profiler.store.catalog import Catalog
+from profiler.store.durable_directory import make_directory
 from profiler.store.presence import CATALOG_NAME, is_store
 from profiler.store.records import (
     SessionStart,
@@ -147,6 +148,14 @@ class Store:
         self.catalog.remove_session(session)
         self.blobs.remove_session(session)
 
+    def remove_empty_session(self, session: str) -> bool:
+        """False, and nothing happens, when there is a run in it, or a file: one that was just filed has no run yet."""
+        filed = (entry.key.partition("/")[0] for entry in self.blobs.entries())
+        if self.catalog.runs(session) or session in filed:
+            return False
+        self.catalog.remove_session(session)
+        return True
+
     def remove_ended_session(self, session: str) -> bool:
         """False, and nothing happens, when it is being recorded or gone."""
         if not self.catalog.remove_ended_session(session):
@@ -193,7 +202,7 @@ def open_store(directory: Path, create: bool) -> Store:
         makes = "`slotscope record` or `experiment run` makes one, --store DIR names another"
         raise StoreError(f"{directory}: no store there; {makes}")
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        make_directory(directory)
     except OSError as error:
         raise StoreError(f"{directory}: {error.strerror}; --store DIR names another place") from None
     catalog = SqliteCatalog(directory / CATALOG_NAME, create)

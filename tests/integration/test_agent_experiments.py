@@ -145,6 +145,7 @@ def run(words: list[str]) -> subprocess.CompletedProcess[str]:
 
 
 def test_from_the_plan_to_the_result(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "operator").touch(mode=0o600)
     (tmp_path / "operator").write_text(token(server, "me", Scope.OPERATOR))
     plan = tmp_path / "devnet.toml"
     plan.write_text(plan_text(list(COSTS)))
@@ -209,6 +210,7 @@ def run_markdown(server: Server, tmp_path: Path, session: str) -> str:
 
 
 def test_cancelled(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "operator").touch(mode=0o600)
     (tmp_path / "operator").write_text(token(server, "me", Scope.OPERATOR))
     plan = tmp_path / "devnet.toml"
     plan.write_text(plan_text(list(COSTS)).replace('"1 s"', '"100 s"'))

@@ -22,7 +22,7 @@ from profiler.store.scratch import STRAY_AGE_S
 from profiler.store.store import open_store
 from support.uploading import AGENT, JOB, capture_bytes, offer_of, open_bench, send, upload
 
-QUICK, FULL = 8, 200
+QUICK, FULL = 4, 200
 CAPTURES = 6
 TESTS = Path(__file__).resolve().parent.parent
 # Uploads everything in small chunks and commits it, as the process of an aggregator does it for an agent; kills itself before

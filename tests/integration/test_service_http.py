@@ -75,6 +75,7 @@ def test_an_agent_and_the_hosts_command_over_tls(
         with pytest.raises(httpx.HTTPError):
             httpx.get(f"{aggregator.url.replace('https', 'http')}/healthz", trust_env=False)
         token, ca = tmp_path / "token", tmp_path / "ca.pem"
+        token.touch(mode=0o600)
         token.write_text(secrets[Scope.READER] + "\n")
         authority.cert_pem.write_to_path(str(ca))
         asked = ("hosts", "--server", aggregator.url, "--token-file", str(token), "--ca", str(ca))

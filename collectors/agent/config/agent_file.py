@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import re
 import stat
 import urllib.parse
 from collections.abc import Callable
@@ -17,6 +15,7 @@ from profiler.experiment.plan.placeholders import placeholders
 from profiler.experiment.plan.recording_plan import BINARY_PLACEHOLDER
 from profiler.protocol.hello import AgentLimits, TargetProfiler
 from profiler.protocol.loopback import is_loopback
+from profiler.protocol.token_file import read_token
 from profiler.store.records import check_variant_name
 from profiler.toml.toml_document import TomlError, toml_document
 from profiler.toml.toml_positions import toml_positions
@@ -28,11 +27,9 @@ HIGHEST_FREQUENCY_HZ = 4999
 SPOOL_BYTES = 2 << 30
 LEAST_SPOOL_BYTES = 1 << 20
 CPU_PERCENT = 20.0
-LARGEST_TOKEN_BYTES = 4096
 _SETTINGS = ("server", "ca", "token_file", "spool", "insecure")
 _TABLES = ("limits", "target", "workload")
 _WAYS = ("pid", "comm", "cgroup", "unit", "container")
-_TOKEN = re.compile(r"[A-Za-z0-9_.~+/=-]{16,1024}")
 
 
 def read_agent_file(path: Path) -> AgentConfig:
@@ -94,23 +91,10 @@ def _server(settings: TomlTable) -> str:
 
 
 def _token(settings: TomlTable, here: Path) -> str:
-    path = here / settings.text("token_file")
     try:
-        mode = path.stat().st_mode
-        if not stat.S_ISREG(mode):  # a pipe would be waited for
-            settings.fail(f"{path}: is not a file", "token_file")
-        with path.open("rb") as stream:
-            data = stream.read(LARGEST_TOKEN_BYTES)
-    except OSError as error:
-        settings.fail(f"{path}: {error.strerror}", "token_file")
-    # With an access list, as systemd gives its service's user, the group's bits are the most that anybody on the list may do.
-    is_credential = str(path.parent) == os.environ.get("CREDENTIALS_DIRECTORY")
-    if mode & (stat.S_IRWXO if is_credential else stat.S_IRWXG | stat.S_IRWXO):
-        settings.fail(f"{path}: others may read the token (mode {stat.S_IMODE(mode):o}): `chmod 600 {path}`", "token_file")
-    token = data.decode("ascii", "replace").strip()
-    if not _TOKEN.fullmatch(token):
-        settings.fail(f"{path}: holds no token; `slotscope token create` on the server makes one", "token_file")
-    return token
+        return read_token(here / settings.text("token_file"))
+    except UsageError as error:
+        settings.fail(str(error), "token_file")
 
 
 def _limits(source: TomlSource, document: dict[str, object]) -> AgentLimits:

@@ -16,13 +16,21 @@ from collectors.targets.attach_target import find_target
 from profiler.attach.schedule import check_not_passed
 from profiler.attach.stop_request import StopRequest
 from profiler.experiment.plan.experiment_plan import PlanTarget
-from profiler.experiment.targets.target_window import WindowRule, look_at_target, window_outcome
+from profiler.experiment.targets.target_window import TargetMoment, WindowRule, look_at_target, window_outcome
 from profiler.model.capture import empty_capture
 from profiler.model.quick_dataclass import dataclass
 from profiler.model.run import CaptureInfo, RunIdentity, RunMode
 from profiler.store.records import SessionStart, SessionState
 from profiler.store.store import Store
 from reports.quantities import counted
+
+
+@dataclass(frozen=True, slots=True)
+class _Edge:
+    """The end of one window and the beginning of the next.  ``at``: by the wall clock, ISO 8601."""
+
+    at: str
+    look: TargetMoment
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,35 +76,36 @@ class PlainJob:
             self.events.failed("the end was asked for")
             return False
         failures = []
+        edge = self._edge(watched)
+        self.events.begun(edge.look.monotonic_ns)
         for number in range(order.windows):
-            end_ns = begin_ns + round((number + 1) * order.window_s * 1e9)
-            failure = self._window(session, watched, number, end_ns)
+            is_cut = self._is_asked_before(begin_ns + round((number + 1) * order.window_s * 1e9))
+            end = self._edge(watched)
+            failure = "the end was asked for" if is_cut else self._kept(session, watched, number, (edge, end))
             failures += [failure] if failure else []
             if self.stop.is_asked:
                 self.events.failed(f"the end was asked for; {counted(number + 1, 'window')} of {order.windows}")
                 return False
             self.events.progress(f"{number + 1} of {counted(order.windows, 'window')}")
+            # The target goes on while a window is filed, which on a slow disk takes a good part of the next one.
+            edge = end if not end.look.failure else self._edge(watched)
         if failures:
             self.events.failed(f"{len(failures)} of {counted(order.windows, 'window')} do not count: {failures[-1]}")
         else:
             self.events.done(counted(order.windows, "window"))
         return True
 
-    def _window(self, session: str, watched: PlanTarget, number: int, end_ns: int) -> str:
-        """Why it does not count, "" = it does."""
-        order = self.task.order
-        rule = WindowRule(order.window_s, order.settle_s, ordered_metrics(order))
+    def _edge(self, watched: PlanTarget) -> _Edge:
         started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
-        before = look_at_target(watched, rule.pages)
-        if number == 0:
-            self.events.begun(before.monotonic_ns)
-        is_cut = self._is_asked_before(end_ns)
-        after = look_at_target(watched, rule.pages)
-        outcome = window_outcome(watched, before, after, rule)
-        if is_cut:
-            return "the end was asked for"
+        return _Edge(started_at, look_at_target(watched, ordered_metrics(self.task.order)))
+
+    def _kept(self, session: str, watched: PlanTarget, number: int, edges: tuple[_Edge, _Edge]) -> str:
+        """Why the window does not count, "" = it does."""
+        order, (begin, end) = self.task.order, edges
+        rule = WindowRule(order.window_s, order.settle_s, ordered_metrics(order))
+        outcome = window_outcome(watched, begin.look, end.look, rule)
         identity = RunIdentity(session, order.variant, number, RunMode.PLAIN, number, instance=watched.node)
-        info = CaptureInfo(identity, host=host_facts(), outcome=outcome, started_at=started_at)
+        info = CaptureInfo(identity, host=host_facts(), outcome=outcome, started_at=begin.at)
         self.store.add(empty_capture(info))
         self.store.finish_round(session, number)
         return outcome.failure

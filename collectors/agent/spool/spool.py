@@ -22,6 +22,7 @@ from profiler.errors import FormatError, StoreError
 from profiler.model.dso import DsoKind
 from profiler.model.quick_dataclass import dataclass
 from profiler.protocol.hello import SpoolState
+from profiler.store.durable_directory import make_directory, sync_directory
 from profiler.store.store import Store, open_store
 
 # Left free on the disk, so that what is being recorded can still be put away.
@@ -115,21 +116,19 @@ class Spool:
         self._remove(capture)
 
     def refused(self, capture: SpooledCapture) -> None:
-        """Kept aside, as far as there is room."""
-        aside = self.directory / "refused"
-        with contextlib.suppress(FileNotFoundError), _errors_named(aside):
-            aside.mkdir(exist_ok=True)
-            os.replace(self.path_of(capture), aside / f"{capture.sha256}.capture")
+        """Kept aside, as far as there is room.  Noted first: one whose file is gone while it waits would hold up all others."""
         self.tables.set_state(capture.blob, CaptureState.REFUSED)
-        self._remove(capture)
-        _keep_newest(aside, round(REFUSED_SHARE * self.limit_bytes))
+        self._put_aside(capture)
 
     def clean(self) -> None:
-        """Removes what is over and done with: files whose commit was confirmed, and the sessions of delivered jobs."""
+        """Removes what is over and done with: files whose commit was confirmed, and the sessions of delivered jobs.  Finishes
+        what a kill or a power cut left of that."""
         captures = self.tables.captures()
         for capture in captures:
-            if capture.state is not CaptureState.WAITING:
+            if capture.state is CaptureState.COMMITTED:
                 self._remove(capture)
+            elif capture.state is CaptureState.REFUSED:
+                self._put_aside(capture)
         busy = {capture.job for capture in captures if capture.state is CaptureState.WAITING}
         done = {job.id for job in self.tables.jobs() if job.is_delivered} - busy
         for job in done & {capture.job for capture in captures}:
@@ -137,6 +136,21 @@ class Spool:
         for session in self.store.sessions():
             if len(session.start.command) == 3 and session.start.command[2] in done:
                 self.store.remove_session(session.name)
+        self._remove_forgotten()
+
+    def _remove_forgotten(self) -> None:
+        """Files of sessions that went: a power cut can bring them back, as their end is not waited for."""
+        there = {entry.key.partition("/")[0] for entry in self.store.blobs.entries()}
+        for session in there - {session.name for session in self.store.sessions()}:
+            self.store.blobs.remove_session(session)
+
+    def _put_aside(self, capture: SpooledCapture) -> None:
+        aside = self.directory / "refused"
+        with contextlib.suppress(FileNotFoundError), _errors_named(aside):
+            make_directory(aside)
+            os.replace(self.path_of(capture), aside / f"{capture.sha256}.capture")
+            sync_directory(aside)
+            _keep_newest(aside, round(REFUSED_SHARE * self.limit_bytes))
 
     def _remove(self, capture: SpooledCapture) -> None:
         """Its row in the catalog stays until the session goes: without it a later capture would get the same name."""
@@ -146,7 +160,7 @@ class Spool:
 def open_spool(directory: Path, limit_bytes: int) -> Spool:
     """Makes what is missing, readable by nobody else."""
     with _errors_named(directory):
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_directory(directory, 0o700)
         (directory / "debug").mkdir(exist_ok=True)
         for stray in (directory / "debug").iterdir():
             stray.unlink()

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from profiler.errors import StoreError
+from profiler.store.durable_directory import make_directory
 from profiler.store.file_lock import LockWords, file_lock
 
 _ELSEWHERE = "spool in the agent's file names the place"
@@ -17,7 +18,7 @@ def spool_lock(directory: Path) -> Iterator[int]:
     """Makes the directory; the lock's descriptor.  ``UsageError`` when another agent has the spool, ``StoreError`` where
     nothing can be locked."""
     try:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_directory(directory, 0o700)
     except OSError as error:
         raise StoreError(f"{directory}: {error.strerror}; {_ELSEWHERE}") from None
 

@@ -75,7 +75,13 @@ class UploadQueue:
 
     def _send(self, capture: SpooledCapture) -> None:
         offer = UploadOffer(capture.sha256, capture.size_bytes, UploadKind.CAPTURE, job=capture.job)
-        refusal = upload(self.connection, offer, self.spool.path_of(capture))
+        path = self.spool.path_of(capture)
+        try:
+            refusal = upload(self.connection, offer, path)
+        except FileNotFoundError:
+            self.spool.refused(capture)
+            self.log(f"job {capture.job}: capture {capture.sha256[:12]} is lost: {path} was removed before it was uploaded")
+            return
         if refusal:
             self.spool.refused(capture)
             aside = self.spool.directory / "refused"

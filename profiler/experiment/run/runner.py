@@ -91,15 +91,14 @@ def _begin(plan: RecordPlan, preparation: Preparation, store: Store, setup: Sess
 @contextlib.contextmanager
 def _ending(recording: _Recording, is_plain: bool) -> Iterator[None]:
     """Writes down how the session ended, whatever ended it.  A plain session in which nothing was run leaves nothing behind:
-    it would be the last one, and there is nothing to take up again."""
+    it would be the last one, and there is nothing to take up again.  The store knows whether: an interrupt may come when a run
+    was filed and nothing else was done about it."""
     state = SessionState.INTERRUPTED
     try:
         yield
         state = SessionState.FINISHED
     finally:
-        if is_plain and not recording.stored.runs:
-            recording.store.remove_session(recording.session)
-        else:
+        if not is_plain or not recording.store.remove_empty_session(recording.session):
             recording.store.finish_session(recording.session, state)
         recording.progress.session_ended(recording.summary(state))
 

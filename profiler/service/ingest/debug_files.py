@@ -16,6 +16,7 @@ from profiler.model.quick_dataclass import dataclass
 from profiler.service.ingest.limits import IngestLimits
 from profiler.service.ingest.upload_error import NotAcceptable
 from profiler.store.debug_tree import debug_directory, debug_file
+from profiler.store.durable_directory import make_directory, sync_directory
 from profiler.store.scratch import store_errors
 from symbolize.elf.identity import is_build
 from symbolize.elf.layout import PT_NOTE, SHF_COMPRESSED, SHT_NOTE, read_layout
@@ -124,14 +125,13 @@ class DebugTree:
         """Moves the file in, all at once and durably, unless what is there is as good: then False.  ``StoreError``."""
         target = debug_file(self.store_directory, build_id)
         with store_errors(target):
-            target.parent.mkdir(parents=True, exist_ok=True)
+            make_directory(target.parent)
             with self._alone():
                 if self.rank(build_id) >= rank:
                     return False
                 _sync(source)
                 os.replace(source, target)
-                for directory in (target.parent, target.parent.parent):
-                    _sync(directory)
+                sync_directory(target.parent)
         return True
 
     def remove(self, build_id: str) -> None:

@@ -103,7 +103,8 @@ def test_servers_that_are_not_asked(
 
 def test_a_server_that_is_not_there_is_one_line(store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     token = tmp_path / "token"
-    token.write_text("slsc_x\n")
+    token.touch(mode=0o600)
+    token.write_text(f"slsc_{'x' * 43}\n")
     assert run(store, "hosts", "--server", "http://127.0.0.1:1", "--token-file", str(token)) == 1
     assert re.fullmatch(r"slotscope: error: http://127\.0\.0\.1:1: .*\n", capsys.readouterr().err)
 

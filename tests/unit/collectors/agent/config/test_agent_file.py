@@ -129,31 +129,6 @@ def test_http_elsewhere_has_to_be_wanted(tmp_path: Path) -> None:
     assert read(tmp_path, HEAD.replace("https", "http") + "insecure = true\n").server == "http://aggregator:8640"
 
 
-@pytest.mark.parametrize("mode", [0o640, 0o604, 0o660])
-def test_a_token_that_others_may_read_is_refused(tmp_path: Path, mode: int) -> None:
-    with pytest.raises(UsageError, match="chmod 600") as error:
-        read(tmp_path, HEAD, mode=mode)
-    assert TOKEN not in str(error.value)
-
-
-def test_the_mask_of_an_access_list_is_taken_for_no_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """systemd 254 and later hand a credential to the service's user by such a list, which shows as mode 440."""
-    monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(tmp_path))
-    assert read(tmp_path, HEAD, mode=0o440).token == TOKEN
-    with pytest.raises(UsageError, match="others may read the token"):
-        read(tmp_path, HEAD, mode=0o444)
-    monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(tmp_path / "another"))
-    with pytest.raises(UsageError, match="others may read the token"):
-        read(tmp_path, HEAD, mode=0o440)
-
-
-@pytest.mark.parametrize("token", ["", "short", "two words of a token that is long", "ü" * 40])
-def test_what_is_no_token_is_refused_and_not_shown(tmp_path: Path, token: str) -> None:
-    with pytest.raises(UsageError, match="holds no token") as error:
-        read(tmp_path, HEAD, token=token)
-    assert not token or token not in str(error.value)
-
-
 def test_a_file_that_everybody_may_change_is_refused(tmp_path: Path) -> None:
     read(tmp_path, HEAD)
     (tmp_path / "agent.toml").chmod(0o666)

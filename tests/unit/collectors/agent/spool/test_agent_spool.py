@@ -23,7 +23,7 @@ from collectors.agent.spool import spool as spool_module
 from collectors.agent.spool import spool_tables
 from collectors.agent.spool.spool import Spool, open_spool, session_command, used_bytes
 from collectors.agent.spool.spool_lock import spool_lock
-from collectors.agent.spool.spool_tables import SpooledCapture
+from collectors.agent.spool.spool_tables import CaptureState, SpooledCapture
 from collectors.agent.upload.upload_queue import UploadQueue
 from collectors.agent.upload.wanted_debug_files import WantedDebugFiles
 from profiler.codec.container import encode
@@ -163,6 +163,36 @@ def test_a_refused_capture_is_kept_aside_and_the_next_one_goes(fake: FakeAggrega
     queue.send_waiting()
     assert (spool.directory / "refused" / f"{sha(first)}.capture").read_bytes() == first
     assert fake.committed() == {sha(second): second}
+
+
+def test_a_capture_that_somebody_removed_does_not_hold_up_the_others(
+    fake: FakeAggregator, spool: Spool, queue: UploadQueue
+) -> None:
+    session = begin(spool, "job1")
+    sent = [add(spool, session, number) for number in range(3)]
+    spool.path_of(spool.waiting()[1]).unlink()
+    assert queue.send_waiting() == 3
+    assert fake.commits == [sha(sent[0]), sha(sent[2])]
+    assert spool.waiting() == []
+
+
+def test_what_was_refused_and_not_put_aside_yet_is_when_the_spool_is_cleaned(spool: Spool) -> None:
+    """As after a kill between the two."""
+    data = add(spool, begin(spool, "job1"))
+    spool.tables.set_state(spool.waiting()[0].blob, CaptureState.REFUSED)
+    spool.clean()
+    assert (spool.directory / "refused" / f"{sha(data)}.capture").read_bytes() == data
+    assert list(spool.store.directory.rglob("*.capture")) == []
+
+
+def test_files_of_sessions_that_went_go_and_those_of_others_stay(spool: Spool) -> None:
+    """A power cut can bring back what was removed before it."""
+    gone, there = begin(spool, "job1"), begin(spool, "job2")
+    add(spool, gone)
+    data = add(spool, there)
+    spool.store.catalog.remove_session(gone)
+    spool.clean()
+    assert [path.read_bytes() for path in spool.store.directory.rglob("*.capture")] == [data]
 
 
 def test_refused_captures_do_not_fill_the_disk(fake: FakeAggregator, tmp_path: Path, queue: UploadQueue) -> None:

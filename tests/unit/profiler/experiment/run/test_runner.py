@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,8 @@ from profiler.experiment.run.runner import SessionSetup, record_session
 from profiler.experiment.run.workplace import Workplace
 from profiler.model.capture import Capture
 from profiler.model.run import RunMode
-from profiler.store.records import SessionState
+from profiler.store.records import SessionState, StoredRun
+from profiler.store.sqlite_catalog import SqliteCatalog
 from profiler.store.store import Store, open_store
 from support.sample_captures import plain_capture, run_info, two_stack_capture
 
@@ -160,6 +162,35 @@ def test_interrupt_keeps_finished_rounds_and_marks_the_unfinished(stage: Stage) 
     assert (session.state, session.finished_rounds) == (SessionState.INTERRUPTED, 1)
     assert stage.notes.summaries[0].finished_rounds == 1
     assert list((stage.store.directory / "tmp").iterdir()) == []
+
+
+@pytest.mark.parametrize("is_counted", [False, True])
+def test_interrupt_while_the_first_run_is_filed_keeps_what_was_filed(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, is_counted: bool
+) -> None:
+    """An agent looks into such a session, and sends what it finds."""
+    add_run = SqliteCatalog.add_run
+
+    def interrupt(*arguments: Any) -> StoredRun:
+        if is_counted:
+            add_run(*arguments)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(SqliteCatalog, "add_run", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        stage.record(PLAN)
+    assert len(list((stage.store.directory / "captures").glob("*/*.capture"))) == 1
+    assert stage.stored() == (expected_runs(PLAN)[:1] if is_counted else [])
+    assert [session.state for session in stage.store.sessions()] == [SessionState.INTERRUPTED]
+
+
+def test_interrupt_before_anything_was_filed_leaves_no_session(stage: Stage) -> None:
+    def interrupt(*_: object) -> str:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        stage.record(PLAN, interrupt)
+    assert stage.store.sessions() == ()
 
 
 class FailsAtTimes:
