@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import shutil
 import statistics
-from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from profiler.model.capture import Capture
 from profiler.model.run import RunMode
 from profiler.store.store import open_store
 from support import duty_program
-from support.host_fleet import Fleet, host_fleet
+from support.host_fleet import Fleet, counting_captures, host_fleet
 from support.hosted_nodes import HostedNodes, NodeCosts, hosted_nodes
 from support.network_hosts import why_not
 from support.window_starts import clock_skew_ms, sample_skew_ms, told, window_starts
@@ -55,17 +54,6 @@ def plan(path: Path) -> Path:
         text += f'[[target]]\nvariant = "{variant}"\nagent = "{node}"\nprocess = "node"\n'
     path.write_text(text)
     return path
-
-
-def counting_captures(fleet: Fleet) -> dict[tuple[int, RunMode], list[Capture]]:
-    """By round and kind of window."""
-    store = open_store(fleet.store, create=False)
-    found: dict[tuple[int, RunMode], list[Capture]] = defaultdict(list)
-    for run in store.runs():
-        if not run.summary.failure:
-            capture = store.load(run)
-            found[capture.info.identity.round, capture.info.identity.mode].append(capture)
-    return found
 
 
 def check_arms(captures: list[Capture]) -> None:

@@ -6,7 +6,6 @@ import itertools
 import shutil
 import statistics
 import subprocess
-from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,9 +15,8 @@ import pytest
 from profiler.experiment.plan.plan_check_services import CPU_TIME_METRIC
 from profiler.model.capture import Capture
 from profiler.model.run import RunMode
-from profiler.store.store import open_store
 from support import duty_program
-from support.host_fleet import Fleet, host_fleet
+from support.host_fleet import Fleet, counting_captures, host_fleet
 from support.network_hosts import why_not
 from support.window_starts import clock_skew_ms, sample_skew_ms, told, window_starts
 
@@ -78,17 +76,6 @@ def parallel_plan(path: Path, arms: dict[str, str], runs: int) -> Path:
         text += f'[[target]]\nvariant = "{variant}"\nagent = "{node}"\nprocess = "node"\n'
     path.write_text(text)
     return path
-
-
-def counting_captures(fleet: Fleet) -> dict[tuple[int, RunMode], list[Capture]]:
-    """By round; in each every node is looked at without perf, and then under it."""
-    store = open_store(fleet.store, create=False)
-    found: dict[tuple[int, RunMode], list[Capture]] = defaultdict(list)
-    for run in store.runs():
-        if not run.summary.failure:
-            capture = store.load(run)
-            found[capture.info.identity.round, capture.info.identity.mode].append(capture)
-    return found
 
 
 def check_cpu_times(captures: list[Capture]) -> None:

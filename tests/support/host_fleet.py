@@ -10,13 +10,17 @@ import signal
 import subprocess
 import sys
 import time
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import trustme
 
+from profiler.model.capture import Capture
+from profiler.model.run import RunMode
 from profiler.service.access.token_registry import Scope
+from profiler.store.store import open_store
 from support import served_aggregator
 from support.agent_process import ROOT
 from support.network_hosts import NetworkHost, network_hosts
@@ -27,7 +31,7 @@ SLOTSCOPE = (sys.executable, "-m", "profiler.cli.main")
 _MORTAL = (sys.executable, str(ROOT / "tests/support/mortal.py"))
 # Agents ask again at once; perf is attached well within that.
 LEAD_S = 6.0
-_ENVIRONMENT = {"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}", "PYTHONDONTWRITEBYTECODE": "1"}
+_ENVIRONMENT = {"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,3 +204,14 @@ def _agent(fleet: Fleet, host: NetworkHost, name: str, body: str, server: str) -
 def _write_secret(path: Path, secret: str) -> None:
     path.touch(mode=0o600)
     path.write_text(secret + "\n")
+
+
+def counting_captures(fleet: Fleet) -> dict[tuple[int, RunMode], list[Capture]]:
+    """Those that count, of all nodes, by round and kind of window."""
+    store = open_store(fleet.store, create=False)
+    found: dict[tuple[int, RunMode], list[Capture]] = defaultdict(list)
+    for run in store.runs():
+        if not run.summary.failure:
+            capture = store.load(run)
+            found[capture.info.identity.round, capture.info.identity.mode].append(capture)
+    return found
