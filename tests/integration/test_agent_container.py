@@ -74,7 +74,7 @@ def test_names_arrive_and_the_spool_is_left_empty(
     host: AgentProcess, store: Path, files: ContainerFiles, contained: Contained
 ) -> None:
     aggregator = open_aggregator(store, create=False)
-    session = aggregator.store.begin_session(SessionStart("2026-01-02T03:04:05+00:00", "", (), 0, True))
+    session = aggregator.store.begin_session(SessionStart("2026-01-02T03:04:05+00:00", "", (), 0, has_rounds=False))
     order = JobOrder("job-1-aaaaaaaaaaaaaaaa", JobKind.ATTACH, "box", "box", session, "host1", 0, window_s=2.0)
     aggregator.jobs.add("host1", order, time.time_ns())
     wait_for(lambda: state_of(aggregator, order.id).is_final, 90, host.log.read_text)

@@ -146,6 +146,7 @@ def run(words: list[str]) -> subprocess.CompletedProcess[str]:
 
 def test_from_the_plan_to_the_result(server: Server, tmp_path: Path) -> None:
     (tmp_path / "operator").touch(mode=0o600)
+    (tmp_path / "operator").touch(0o600)
     (tmp_path / "operator").write_text(token(server, "me", Scope.OPERATOR))
     plan = tmp_path / "devnet.toml"
     plan.write_text(plan_text(list(COSTS)))

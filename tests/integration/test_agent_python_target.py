@@ -110,7 +110,7 @@ def runs_of(aggregator: Aggregator, session: str, number: int) -> tuple[StoredRu
 
 
 def begin(aggregator: Aggregator) -> str:
-    return aggregator.store.begin_session(SessionStart("2026-01-02T03:04:05+00:00", "", (), 0, True))
+    return aggregator.store.begin_session(SessionStart("2026-01-02T03:04:05+00:00", "", (), 0, has_rounds=False))
 
 
 def test_its_functions_are_seen_and_never_held_against_cpu_time(host: AgentProcess, store: Path) -> None:
