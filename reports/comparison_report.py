@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from profiler.model.comparison import CandidateComparison, Comparison, ComparisonRow, MetricComparison
+from profiler.model.comparison import CandidateComparison, Comparison, ComparisonRow, InstanceNames, MetricComparison
 from profiler.model.costs import ArmCosts
 from profiler.model.quick_dataclass import dataclass
 from reports.quantities import Scale, count, scale_for
+from reports.wording import Terms, method_line, metrics_method_line, result_sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,3 +65,21 @@ def comparison_scale(comparison: Comparison, candidate: CandidateComparison) -> 
 def metric_scale(metric: MetricComparison) -> Scale:
     """Each metric has its own unit and so its own scale."""
     return scale_for([metric.row.baseline.mean, metric.row.candidate.mean], metric.unit)
+
+
+def result_and_method(comparison: Comparison, candidate: CandidateComparison) -> tuple[str, str]:
+    """(a sentence on the result, "" where nothing was profiled; a sentence on how verdicts were reached)."""
+    if not is_profiled(candidate):
+        method = metrics_method_line(candidate, comparison.baseline_runs)
+        return "", f"{method[0].upper()}{method[1:]}."
+    terms = Terms(comparison_scale(comparison, candidate), comparison.unit, comparison.margin)
+    method = f"{comparison.event} by {comparison.dimension}; {method_line(candidate, comparison.baseline_runs)}."
+    return result_sentence(candidate, comparison.baseline_name, terms), method
+
+
+def valued_rows(comparison: Comparison, candidate: CandidateComparison) -> list[tuple[ComparisonRow, Scale, InstanceNames]]:
+    """The rows whose values of each run are listed, in order: total, times and metrics, parts of the total."""
+    scale, names = comparison_scale(comparison, candidate), candidate.instances
+    total = [(candidate.total, scale, names)] if is_profiled(candidate) else []
+    metrics = [(metric.row, metric_scale(metric), metric.instances) for metric in candidate.metrics]
+    return [*total, *metrics, *((row, scale, names) for row in candidate.rows)]

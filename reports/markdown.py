@@ -12,21 +12,19 @@ from reports.comparison_cells import rest_cells, row_cells
 from reports.comparison_report import (
     ComparisonReport,
     comparison_scale,
-    is_profiled,
     metric_scale,
     per_lines,
+    result_and_method,
     shown_rows,
+    valued_rows,
 )
 from reports.markdown_text import MAX_CHARACTERS, code_block, details, fitting, name, table, text
 from reports.quantities import Scale
 from reports.wording import (
     Terms,
     evidence_text,
-    method_line,
-    metrics_method_line,
     profiling_cost_text,
     relative_interval,
-    result_sentence,
     values_text,
 )
 
@@ -50,25 +48,19 @@ def render_comparison_markdown(report: ComparisonReport) -> str:
 
 def candidate_blocks(report: ComparisonReport, candidate: CandidateComparison) -> list[str]:
     """Heading, result, method and tables of one candidate; some may be empty."""
-    comparison = report.comparison
-    heading = f"### {name(candidate.name)} against {name(comparison.baseline_name)}"
-    if not is_profiled(candidate):
-        method = f"{metrics_method_line(candidate, comparison.baseline_runs)}."
-        return [heading, text(method[0].upper() + method[1:]), _metrics_table(report, candidate)]
-    scale = comparison_scale(comparison, candidate)
-    sentence = result_sentence(candidate, comparison.baseline_name, Terms(scale, comparison.unit, comparison.margin))
-    method = f"{comparison.event} by {comparison.dimension}; {method_line(candidate, comparison.baseline_runs)}."
+    sentence, method = result_and_method(report.comparison, candidate)
     return [
-        heading,
-        f"**{text(sentence)}**",
+        f"### {name(candidate.name)} against {name(report.comparison.baseline_name)}",
+        f"**{text(sentence)}**" if sentence else "",
         text(method),
-        _rows_table(report, candidate, scale),
+        _rows_table(report, candidate) if sentence else "",
         _metrics_table(report, candidate),
     ]
 
 
-def _rows_table(report: ComparisonReport, candidate: CandidateComparison, scale: Scale) -> str:
+def _rows_table(report: ComparisonReport, candidate: CandidateComparison) -> str:
     comparison = report.comparison
+    scale = comparison_scale(comparison, candidate)
     rows, rest = shown_rows(candidate, report.limit)
     unit = f" {text(scale.unit)}" if scale.unit else ""
     headers = (
@@ -132,15 +124,9 @@ def _details(report: ComparisonReport) -> list[str]:
 
 def value_blocks(report: ComparisonReport, candidate: CandidateComparison) -> list[str]:
     """Per-run values, one block per row so that a length limit cuts between rows."""
-    scale = comparison_scale(report.comparison, candidate)
-    of_rows = candidate.instances
-    rows: list[tuple[ComparisonRow, Scale, InstanceNames]] = []
-    if is_profiled(candidate):
-        rows.append((candidate.total, scale, of_rows))
-    rows += [(metric.row, metric_scale(metric), metric.instances) for metric in candidate.metrics]
-    rows += [(row, scale, of_rows) for row in candidate.rows]
     arms = (report.comparison.baseline_name, candidate.name)
-    return [_row_values(row, row_scale, arms, instances) for row, row_scale, instances in rows]
+    rows = valued_rows(report.comparison, candidate)
+    return [_row_values(row, scale, arms, instances) for row, scale, instances in rows]
 
 
 def _row_values(row: ComparisonRow, scale: Scale, arms: tuple[str, str], instances: InstanceNames) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -46,7 +47,7 @@ class LocatedBinary:
 
 class Locator:
     """Finds and opens binaries; every (path, build ID) is looked for once, until ``let_go`` forgets it.  Never raises for
-    missing or foreign files."""
+    missing or foreign files.  ``locate`` and ``let_go`` may be called by several threads."""
 
     def __init__(
         self,
@@ -61,21 +62,28 @@ class Locator:
         self._debug_files = DebugFiles(self._search, self._servers)
         self._kernel_cache = kernel_cache
         self._located: dict[tuple[str, bytes, DsoKind], LocatedBinary] = {}
+        self._lock = threading.Lock()  # of the order in ``_located``, never held while a file is looked for
         self._kernels: dict[tuple[bytes, str, int], AnyKernelSymbols | None] = {}
 
     def locate(self, dso: Dso) -> LocatedBinary:
         """The files of ``dso``.  A file counts only if it has the recorded build ID; where none was recorded any counts, with
         the caveat that it is not verified."""
         key = (dso.path, dso.build_id, dso.kind)
-        found = self._located.pop(key, None) or self._with_linked_files(self._find(dso))
-        self._located[key] = found  # behind all others
+        with self._lock:
+            found = self._located.get(key)
+        if found is None:
+            found = self._with_linked_files(self._find(dso))
+        with self._lock:
+            found = self._located.pop(key, found)  # another thread may have been faster
+            self._located[key] = found  # behind all others
         return found
 
     def let_go(self, kept: int) -> None:
         """Forgets all binaries but the ``kept`` that were asked for last; what nobody else holds is closed.  For whoever goes
         on while programs come and go."""
-        while len(self._located) > kept:
-            del self._located[next(iter(self._located))]
+        with self._lock:
+            while len(self._located) > kept:
+                del self._located[next(iter(self._located))]
 
     def image(self, dso: Dso) -> ElfImage | None:
         """The binary that was recorded, for unwinding; for the vDSO this process's own when it is the same or unknown."""

@@ -40,7 +40,7 @@ def record_starts(window: memoryview) -> Int64Column:
     sizes = (words[first] >> _SIZE_WORD_BITS).view(np.int64)
     following = int(first[-1] + sizes[-1]) if len(first) else 0
     further = _NOTHING
-    if sizes.max(initial=0) < _LONG_WORDS:
+    if len(first) and sizes[-1] and sizes.max() < _LONG_WORDS:
         further, following = _block_by_block(words, following, following // max(len(first), 1))
     return np.concatenate([first, further, _link_by_link(halves[4 * following :]) + following])
 
@@ -99,15 +99,17 @@ def _looks_like_header(words: UInt64Column) -> BoolColumn:
 
 
 def _chains(words: UInt64Column, first: Int64Column) -> tuple[Int64Column, Int64Column]:
-    """(the links of all chains in no order, the end of each chain: its first link not before the next chain's first)."""
+    """(the links of all chains in no order, the end of each chain: its first link not before the next chain's first, or what is
+    behind a record without a size)."""
     limit, end = np.append(first[1:], len(words)), np.empty(len(first), np.int64)
     chain, place = np.arange(len(first)), first
     steps = []
     while len(chain):
         steps.append(place)
-        # A record without a size leads nowhere; what is behind it will not be looked at.
-        place = place + np.maximum(words[place] >> _SIZE_WORD_BITS, np.uint64(1)).view(np.int64)
-        has_ended = place >= limit
+        size = (words[place] >> _SIZE_WORD_BITS).view(np.int64)
+        # A record without a size leads nowhere; what is behind it, such as zeros to the end, will not be looked at.
+        place = place + np.maximum(size, 1)
+        has_ended = (place >= limit) | (size == 0)
         if has_ended.any():
             end[chain[has_ended]] = place[has_ended]
             going_on = np.flatnonzero(~has_ended)

@@ -27,7 +27,7 @@ class AttachPlan:
     ``window_s``: how long a window lasts.  ``metrics_address``: page that ``pages`` are read from at the edges of windows.
     ``begin_at_ns``: the moment (CLOCK_MONOTONIC) at which the first window begins, 0 = at once.  ``instance``: what the process
     is called in the captures, "" = its name and ID; with one the session ends with the process, and waits for no other.
-    ``settle_s``: for how long the process must have been running when the first window begins; 0 = for however short.
+    ``settle_s``: for how long a process must have been running when its first window begins; 0 = for however short.
     ``most_kept_bytes``: how much of the target's binaries and debug files may be kept, where these are its own.
     ``command``: the words that asked for it, for the session."""
 

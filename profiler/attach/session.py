@@ -179,8 +179,8 @@ class _Watch:
             )
 
     def _await_another(self, instances: contextlib.ExitStack) -> AttachedInstance | None:
-        """None when somebody asked for the end, or the duration is over.  One that has only just started is let settle: it may
-        be a fork that has not become the program yet."""
+        """None when somebody asked for the end, or the duration is over.  One that has only just started is let settle, also
+        where the plan does not ask for that: it may be a fork that has not become the program yet."""
         instances.close()  # the one that ended: everything of it has been read
         plan, end_ns = self.setting.plan, self.windows.end_ns
         told, pause_s = "", POLL_S
@@ -188,7 +188,7 @@ class _Watch:
             try:
                 target = find_target(plan.finder)
                 check_access(target)
-                if target.age_s() >= SETTLED_S:
+                if target.age_s() >= max(SETTLED_S, plan.settle_s):
                     return instances.enter_context(self.profiler.attached(target, plan))
                 pause_s = POLL_S
             except CaptureError as error:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TextIO
 from profiler.attach import defaults
 from profiler.cli.context import CliContext, default_store_directory
 from profiler.cli.options import GivenOnce, regex_argument
+from profiler.cli.profiling_options import add_profiling_options
 from profiler.cli.termination import Terminated
 from profiler.errors import UsageError
 from profiler.model.quick_dataclass import dataclass
@@ -45,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="with --comm: not the process with this ID, or whose command line matches; may be repeated",
     )
     _add_windows(parser)
-    _add_perf(parser)
+    add_profiling_options(parser, "that it has mapped", defaults.FREQUENCY_HZ)
     _add_python(parser)
 
 
@@ -67,25 +68,6 @@ def _add_windows(parser: argparse.ArgumentParser) -> None:
         help='mean of a histogram or summary on that page over each window, such as proof=proof_seconds{path="/"}; may be '
         "repeated",
     )
-
-
-def _add_perf(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("how it is profiled")
-    group.add_argument(
-        "--call-graph",
-        default="auto",
-        metavar="auto|fp|dwarf[,SIZE]|lbr|none",
-        help="auto takes frame pointers when the program and all that it has mapped keep them, else dwarf,16384",
-    )
-    group.add_argument(
-        "--frequency",
-        type=int,
-        default=defaults.FREQUENCY_HZ,
-        metavar="HZ",
-        help="samples per second of CPU (default: %(default)s)",
-    )
-    group.add_argument("--event", default="auto", metavar="E", help="perf event (default: auto = cpu-clock, in nanoseconds)")
-    group.add_argument("--phase", type=regex_argument, default="", metavar="RE", help="functions of the phase that matters")
 
 
 def _add_python(parser: argparse.ArgumentParser) -> None:

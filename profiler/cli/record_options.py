@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from profiler.cli.options import regex_argument
+from profiler.cli.profiling_options import add_profiling_options
 from profiler.errors import UsageError
 
 if TYPE_CHECKING:
@@ -19,11 +19,13 @@ if TYPE_CHECKING:
 _PROFILE = ("separate", "same", "none")
 _PICKS = ("mean", "median", "last", "sum")
 _RUNS_OF_SEVERAL = 10
+_FREQUENCY_HZ = 1999
 
 
 def add_record_options(parser: argparse.ArgumentParser) -> None:
     _add_arms(parser)
-    _add_perf(parser)
+    group = add_profiling_options(parser, "of its shared objects", _FREQUENCY_HZ)
+    group.add_argument("--keep-raw", action="store_true", help="keep perf's recordings beside the captures")
     _add_surroundings(parser)
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="-- CMD ...", help="the program and its arguments")
 
@@ -53,20 +55,6 @@ def _add_arms(parser: argparse.ArgumentParser) -> None:
         "included ('took ([\\d.]+ ms)'), or json:PATH; may be repeated",
     )
     group.add_argument("--pick", choices=_PICKS, default=_PICKS[0], help="of several matches of a metric (default: mean)")
-
-
-def _add_perf(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("how it is profiled")
-    group.add_argument(
-        "--call-graph",
-        default="auto",
-        metavar="auto|fp|dwarf[,SIZE]|lbr|none",
-        help="auto takes frame pointers when the program and all of its shared objects keep them, else dwarf,16384",
-    )
-    group.add_argument("--frequency", type=int, default=1999, metavar="HZ", help="samples per second of CPU (default: 1999)")
-    group.add_argument("--event", default="auto", metavar="E", help="perf event (default: auto = cpu-clock, in nanoseconds)")
-    group.add_argument("--phase", type=regex_argument, default="", metavar="RE", help="functions of the phase that matters")
-    group.add_argument("--keep-raw", action="store_true", help="keep perf's recordings beside the captures")
 
 
 def _add_surroundings(parser: argparse.ArgumentParser) -> None:

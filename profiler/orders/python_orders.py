@@ -17,8 +17,6 @@ def python_refusal(order: JobOrder) -> str:
         return f"{target}, which counts {NON_IDLE_SAMPLES} and no event: leave event {order.event[:60]!r} out"
     if order.call_graph != "auto":
         return f"{target}, which reads stacks from the interpreter: leave call graph {order.call_graph[:60]!r} out"
-    if order.settle_s:
-        return f"{target}, which does not look how long a process has been running: leave settle out"
     if order.frequency_hz > most:
         return f"{target}, which stops it for every sample: {most} Hz are the most, not {order.frequency_hz}"
     return ""

@@ -9,11 +9,13 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
 
-from profiler.errors import StoreFullError
+from profiler.errors import StoreError, StoreFullError
 from profiler.store.debug_tree import DEBUG_SUFFIX, debug_directory
+from profiler.store.durable_directory import make_directory, sync_directory
 from profiler.store.scratch import store_errors
 from profiler.store.store import Store
 
@@ -39,12 +41,15 @@ def keep_file(store: Store, session: str, build_id: str, kind: KeptKind, data: m
         for _ in range(_TRIES):
             if not target.exists():
                 _write(store, target, data)
-            with contextlib.suppress(FileExistsError):
-                try:
-                    os.link(target, link)
-                except FileNotFoundError:  # removed as nobody's at this moment
-                    continue
+            try:
+                os.link(target, link)
+            except FileExistsError:
+                return
+            except FileNotFoundError:  # removed as nobody's at this moment
+                continue
+            sync_directory(link.parent)
             return
+    raise StoreError(f"{link}: cannot be made: its directory was removed, or {target} was, {_TRIES} times")
 
 
 def unneeded_files(directory: Path) -> tuple[Path, ...]:
@@ -56,10 +61,21 @@ def unneeded_files(directory: Path) -> tuple[Path, ...]:
     return tuple(sorted(found))
 
 
+def remove_unneeded(found: Iterable[Path]) -> tuple[Path, ...]:
+    """Of ``unneeded_files`` those that went: what a session has come to need since then stays.  ``StoreError``."""
+    removed = []
+    for path in found:
+        with store_errors(path), contextlib.suppress(FileNotFoundError):
+            if path.stat().st_nlink == 1:
+                path.unlink()
+                removed.append(path)
+    return tuple(removed)
+
+
 def _write(store: Store, target: Path, data: memoryview) -> None:
     if shutil.disk_usage(store.directory).free < len(data) + RESERVE_BYTES:
         raise StoreFullError(f"{target}: {len(data) >> 20} MiB would leave less than {RESERVE_BYTES >> 20} free")
-    target.parent.mkdir(parents=True, exist_ok=True)
+    make_directory(target.parent)
     with store.working_directory() as working:
         temporary = working / "file"
         with temporary.open("wb") as stream:
@@ -67,3 +83,4 @@ def _write(store: Store, target: Path, data: memoryview) -> None:
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(temporary, target)
+    sync_directory(target.parent)

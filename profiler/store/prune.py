@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from profiler.model.quick_dataclass import dataclass
-from profiler.store.kept_files import unneeded_files
+from profiler.store.kept_files import remove_unneeded, unneeded_files
 from profiler.store.records import SessionState, StoredSession
-from profiler.store.scratch import STRAY_AGE_S, store_errors
+from profiler.store.scratch import STRAY_AGE_S
 from profiler.store.store import Store
 
 
@@ -46,11 +46,7 @@ def remove_leftovers(store: Store, found: StoreLeftovers) -> tuple[str, ...]:
 
 def remove_unneeded_files(store: Store) -> tuple[Path, ...]:
     """Of a store that is no aggregator's, whose files other rules keep.  ``StoreError``."""
-    found = unneeded_files(store.directory)
-    for path in found:
-        with store_errors(path):
-            path.unlink(missing_ok=True)
-    return found
+    return remove_unneeded(unneeded_files(store.directory))
 
 
 def ended_sessions(sessions: Sequence[StoredSession], rule: RetentionRule, now_s: float) -> tuple[str, ...]:

@@ -11,10 +11,11 @@ from reports.comparison_cells import rest_cells, row_cells
 from reports.comparison_report import (
     ComparisonReport,
     comparison_scale,
-    is_profiled,
     metric_scale,
     per_lines,
+    result_and_method,
     shown_rows,
+    valued_rows,
 )
 from reports.experiment_tables import TextTable
 from reports.html.elements import details, heading, items, paragraph, table
@@ -23,11 +24,8 @@ from reports.quantities import Scale
 from reports.wording import (
     Terms,
     evidence_text,
-    method_line,
-    metrics_method_line,
     profiling_cost_text,
     relative_interval,
-    result_sentence,
     values_text,
 )
 
@@ -53,20 +51,13 @@ def render_comparison_html(report: ComparisonReport) -> str:
 
 def candidate_section(report: ComparisonReport, candidate: CandidateComparison, level: int) -> str:
     """Heading of this level, result, method and tables of one candidate."""
-    comparison = report.comparison
-    title = heading(level, f"{candidate.name} against {comparison.baseline_name}")
-    if not is_profiled(candidate):
-        method = f"{metrics_method_line(candidate, comparison.baseline_runs)}."
-        return title + paragraph(method[0].upper() + method[1:]) + _metrics_table(report, candidate)
-    scale = comparison_scale(comparison, candidate)
-    sentence = result_sentence(candidate, comparison.baseline_name, Terms(scale, comparison.unit, comparison.margin))
-    method = f"{comparison.event} by {comparison.dimension}; {method_line(candidate, comparison.baseline_runs)}."
+    sentence, method = result_and_method(report.comparison, candidate)
     return "".join(
         (
-            title,
-            paragraph(sentence, is_result=True),
+            heading(level, f"{candidate.name} against {report.comparison.baseline_name}"),
+            paragraph(sentence, is_result=True) if sentence else "",
             paragraph(method),
-            _rows_table(report, candidate, scale),
+            _rows_table(report, candidate) if sentence else "",
             _metrics_table(report, candidate),
         )
     )
@@ -74,18 +65,14 @@ def candidate_section(report: ComparisonReport, candidate: CandidateComparison, 
 
 def value_lists(report: ComparisonReport, candidate: CandidateComparison) -> str:
     """The value of every run, a list per row."""
-    scale = comparison_scale(report.comparison, candidate)
-    rows: list[tuple[ComparisonRow, Scale, InstanceNames]] = []
-    if is_profiled(candidate):
-        rows.append((candidate.total, scale, candidate.instances))
-    rows += [(metric.row, metric_scale(metric), metric.instances) for metric in candidate.metrics]
-    rows += [(row, scale, candidate.instances) for row in candidate.rows]
     arms = (report.comparison.baseline_name, candidate.name)
-    return "".join(_values(row, row_scale, arms, instances) for row, row_scale, instances in rows)
+    rows = valued_rows(report.comparison, candidate)
+    return "".join(_values(row, scale, arms, instances) for row, scale, instances in rows)
 
 
-def _rows_table(report: ComparisonReport, candidate: CandidateComparison, scale: Scale) -> str:
+def _rows_table(report: ComparisonReport, candidate: CandidateComparison) -> str:
     comparison = report.comparison
+    scale = comparison_scale(comparison, candidate)
     rows, rest = shown_rows(candidate, report.limit)
     terms = Terms(scale, comparison.unit, comparison.margin, is_part=True)
     lines = [row_cells(row, terms) for row in rows]

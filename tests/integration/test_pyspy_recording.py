@@ -24,7 +24,6 @@ from profiler.store.store import open_store
 
 PROGRAM = Path(__file__).resolve().parents[1] / "workloads" / "python_shape.py"
 INFO = CaptureInfo(RunIdentity("s", "shape", 0, RunMode.PROFILED))
-SLEEPER = 'sleeper "x"; <b>'
 
 
 def has_pyspy() -> bool:

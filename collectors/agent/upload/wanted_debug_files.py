@@ -16,7 +16,7 @@ from collectors.agent.upload.upload_queue import upload
 from profiler.model.dso import Dso, DsoKind
 from profiler.protocol.upload import UploadKind, UploadOffer
 from profiler.store.debug_tree import debug_directory
-from profiler.store.kept_files import unneeded_files
+from profiler.store.kept_files import remove_unneeded, unneeded_files
 from symbolize.elf.identity import is_build
 from symbolize.image_file import open_image
 from symbolize.locate import Locator, SearchPaths
@@ -47,8 +47,8 @@ class WantedDebugFiles:
             if build_id not in self._settled and _BUILD_ID.fullmatch(build_id):
                 self._send(build_id)
                 self._settled.add(build_id)
-        for path in done_with if len(wanted) <= MOST_AT_ONCE else ():
-            path.unlink(missing_ok=True)
+        if len(wanted) <= MOST_AT_ONCE:
+            remove_unneeded(done_with)
 
     def _send(self, build_id: str) -> None:
         path = self.spool.tables.object_path(build_id)

@@ -7,6 +7,7 @@ from profiler.errors import UsageError
 from profiler.experiment.plan.experiment_plan import ExperimentPlan, MetricKind
 from profiler.experiment.plan.plan_check_services import (
     check_both_variants,
+    check_no_run_settings,
     check_one_variant_each,
     check_replicates,
     check_target_variants,
@@ -50,18 +51,7 @@ def _check_settings(plan: ExperimentPlan, source: TomlSource) -> None:
     if plan.swap:
         message = "agents swap their processes by the command of their own agent.toml: leave swap out"
         source.fail(message, "experiment", 0, "swap")
-    if plan.window_s <= 0:
-        source.fail("a window takes time", "experiment", 0, "window")
-    pointless = given(
-        ("aa", plan.is_aa),
-        ("warmup", plan.warmup),
-        ("before", plan.before),
-        ("drop_caches", plan.drop_caches),
-        ("cpus", plan.cpus),
-        ("keep_raw", plan.keep_raw),
-    )
-    for key in pointless:
-        source.fail(f"{key} is nothing that an agent can be asked for", "experiment", 0, key)
+    check_no_run_settings(plan, source, "is nothing that an agent can be asked for")
     if plan.has_workloads and plan.window_s != 60.0:
         source.fail("window is for processes: a workload runs until it ends", "experiment", 0, "window")
     if plan.timeout_s and not plan.has_workloads:

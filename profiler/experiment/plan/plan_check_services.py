@@ -89,21 +89,25 @@ def _check_settings(plan: ExperimentPlan, source: TomlSource) -> None:
         source.fail("loads start services, targets run already: use one of them", "load")
     if plan.conditions:
         source.fail("conditions are ways to start a program, and targets run already", "condition")
+    more = ("timeout", plan.timeout_s), ("phase", plan.phase), ("retries", plan.retries)
+    check_no_run_settings(plan, source, "means nothing for processes that run already", *more)
+
+
+def check_no_run_settings(plan: ExperimentPlan, source: TomlSource, reason: str, *more: tuple[str, object]) -> None:
+    """``UsageError`` for settings of commands that are run here, and for those in ``more`` that a plan has; also for a window
+    without a length.  ``reason``: goes on behind the name of a setting."""
     if plan.window_s <= 0:
         source.fail("a window takes time", "experiment", 0, "window")
-    pointless = given(
+    settings = (
         ("aa", plan.is_aa),
         ("warmup", plan.warmup),
         ("before", plan.before),
         ("drop_caches", plan.drop_caches),
         ("cpus", plan.cpus),
-        ("timeout", plan.timeout_s),
-        ("phase", plan.phase),
         ("keep_raw", plan.keep_raw),
-        ("retries", plan.retries),
     )
-    for key in pointless:
-        source.fail(f"{key} means nothing for processes that run already", "experiment", 0, key)
+    for key in given(*settings, *more):
+        source.fail(f"{key} {reason}", "experiment", 0, key)
 
 
 def given(*settings: tuple[str, object]) -> Iterator[str]:

@@ -40,21 +40,16 @@ _Submission: TypeAlias = Annotated[PlanSubmission, read_as(PlanSubmission)]
 
 def experiment_routes(aggregator: Aggregator) -> APIRouter:
     router = APIRouter(tags=["experiments"])
-    results = threading.BoundedSemaphore(_RESULTS_AT_ONCE)
+    _add_submission(router, aggregator)
+    _add_progress(router, aggregator)
+    _add_result(router, aggregator)
+    return router
 
-    def progress_of(experiment: SubmittedExperiment) -> ExperimentProgress:
-        found = ((task.job, aggregator.jobs.job(task.job)) for task in experiment.course.tasks if task.job)
-        return experiment_progress(experiment, {identifier: job for identifier, job in found if job is not None})
 
-    def existing(session: str) -> SubmittedExperiment:
-        experiment = aggregator.experiments.experiment(session)
-        if experiment is None:
-            raise Problem(404, "No such experiment", "no experiment over agents has this session")
-        return experiment
+def _add_submission(router: APIRouter, aggregator: Aggregator) -> None:
+    refused = described({409: "The plan cannot be run"})
 
-    @router.post(
-        EXPERIMENTS, response_model=ExperimentProgress, status_code=201, responses=described({409: "The plan cannot be run"})
-    )
+    @router.post(EXPERIMENTS, response_model=ExperimentProgress, status_code=201, responses=refused)
     def begin(_: Operator, body: _Submission) -> Response:
         """Checks a plan against what the agents offer, and begins it."""
         try:
@@ -62,34 +57,37 @@ def experiment_routes(aggregator: Aggregator) -> APIRouter:
             begun = submit(plan, aggregator.store, aggregator.experiments, aggregator.clock_ns())
         except UsageError as error:
             raise Problem(409, "The plan cannot be run", str(error)) from None
-        return answer(progress_of(begun), 201)
+        return answer(_progress_of(begun, aggregator), 201)
 
+
+def _add_progress(router: APIRouter, aggregator: Aggregator) -> None:
     @router.get(EXPERIMENTS, response_model=Experiments)
     def experiments(_: Reader, newest: _Newest = 100) -> Response:
         """Experiments over agents, and how far they are."""
         found = aggregator.experiments.experiments()[-newest:]
-        return answer(Experiments(tuple(progress_of(experiment) for experiment in found)))
+        return answer(Experiments(tuple(_progress_of(experiment, aggregator) for experiment in found)))
 
     @router.get(EXPERIMENT, response_model=ExperimentProgress, responses=described(_UNKNOWN))
     def experiment(_: Reader, session: str) -> Response:
         """How far one is, and what it waits for."""
-        return answer(progress_of(existing(session)))
+        return answer(_progress_of(_existing(session, aggregator), aggregator))
 
     @router.post(EXPERIMENT_CANCEL, response_model=ExperimentProgress, responses=described(_UNKNOWN))
     def cancel(_: Operator, session: str) -> Response:
         """Ends an experiment; what it has measured is kept.  Nothing happens to one that has ended."""
-        existing(session)
+        _existing(session, aggregator)
         aggregator.experiments.ask_cancel(session)
-        return answer(progress_of(existing(session)))
+        return answer(_progress_of(_existing(session, aggregator), aggregator))
 
-    @router.get(
-        EXPERIMENT_RESULT,
-        response_class=Response,
-        responses=described({**_UNKNOWN, 200: "As `experiment show` has it", 409: "Nothing can be shown yet"}),
-    )
+
+def _add_result(router: APIRouter, aggregator: Aggregator) -> None:
+    results = threading.BoundedSemaphore(_RESULTS_AT_ONCE)
+    answers = described({**_UNKNOWN, 200: "As `experiment show` has it", 409: "Nothing can be shown yet"})
+
+    @router.get(EXPERIMENT_RESULT, response_class=Response, responses=answers)
     def result(_: Reader, session: str, format: ResultFormat = ResultFormat.MARKDOWN) -> Response:
         """What it found so far."""
-        existing(session)
+        _existing(session, aggregator)
         if not results.acquire(blocking=False):
             raise Problem(429, "Too many results at once", f"{_RESULTS_AT_ONCE} are being made", {"Retry-After": "5"})
         try:
@@ -100,4 +98,14 @@ def experiment_routes(aggregator: Aggregator) -> APIRouter:
             results.release()
         return Response(found, media_type=_MEDIA_TYPES[format])
 
-    return router
+
+def _progress_of(experiment: SubmittedExperiment, aggregator: Aggregator) -> ExperimentProgress:
+    found = ((task.job, aggregator.jobs.job(task.job)) for task in experiment.course.tasks if task.job)
+    return experiment_progress(experiment, {identifier: job for identifier, job in found if job is not None})
+
+
+def _existing(session: str, aggregator: Aggregator) -> SubmittedExperiment:
+    experiment = aggregator.experiments.experiment(session)
+    if experiment is None:
+        raise Problem(404, "No such experiment", "no experiment over agents has this session")
+    return experiment

@@ -16,7 +16,7 @@ import numpy as np
 from profiler.codec.json_values import Json, to_json
 from profiler.errors import UsageError
 from profiler.model.capture import Capture
-from profiler.model.dso import DsoKind
+from profiler.model.dso import UNREAD_BUILD, DsoKind
 from profiler.model.event import CLOCK_EVENTS, base_event_name
 from profiler.model.run import RunIdentity, RunMode
 from profiler.model.stack_table import stack_depths
@@ -54,10 +54,12 @@ def checked_capture(capture: Capture, order: JobOrder) -> Capture:
 
 
 def build_ids_of(capture: Capture) -> frozenset[str]:
-    """Hex, of the files (neither kernel nor vDSO) in which there are frames without a name of their own."""
+    """Hex, of the files (neither kernel nor vDSO) in which there are frames without a name of their own; what could not be
+    read on the agent's host is no build."""
     rows = np.unique(capture.frames.dso[capture.frames.symbol < 0]).tolist()
     dsos = [capture.dsos[row] for row in rows]
-    return frozenset(dso.build_id.hex() for dso in dsos if dso.kind == DsoKind.FILE and len(dso.build_id) >= 2)
+    files = {dso.build_id for dso in dsos if dso.kind == DsoKind.FILE} - {UNREAD_BUILD}
+    return frozenset(build_id.hex() for build_id in files if len(build_id) >= 2)
 
 
 def _ordered_identity(identity: RunIdentity, order: JobOrder) -> RunIdentity:

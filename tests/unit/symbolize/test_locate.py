@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +14,9 @@ import pytest
 from profiler.model.dso import Dso, DsoKind
 from profiler.model.symbols import NO_CAVEATS, FileCaveats
 from support.elf_programs import compile_program, load_image, system_library, tool_output
+from symbolize.elf.image import ElfImage
 from symbolize.elf.symbol_table import parse_symbol_table
+from symbolize.image_file import open_image
 from symbolize.kallsyms import parse_kallsyms
 from symbolize.locate import Locator, SearchPaths, own_vdso, running_kernel_build_id, running_kernel_symbols
 from symbolize.root_directory import RootDirectory
@@ -257,3 +261,25 @@ def test_programs_that_were_let_go_are_closed_and_found_again(locator: Locator, 
     again = locator.locate(file_dso(copies[1])).image
     assert again is not None
     assert again.build_id == load_image(library).build_id
+
+
+def test_what_one_thread_found_stays_when_another_was_slower(
+    locator: Locator, program: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when one window is read and the next one attached: what the one holds open is not lost for the other's look."""
+    is_looking, may_go_on = threading.Event(), threading.Event()
+
+    def slow_for_others(path: Path) -> tuple[ElfImage | None, str]:
+        if threading.current_thread() is not threading.main_thread():
+            is_looking.set()
+            may_go_on.wait(timeout=60)
+        return open_image(path)
+
+    monkeypatch.setattr("symbolize.locate.open_image", slow_for_others)
+    with ThreadPoolExecutor(1) as other:
+        slower = other.submit(locator.locate, file_dso(program))
+        assert is_looking.wait(timeout=60)
+        found = locator.locate(file_dso(program))
+        may_go_on.set()
+        assert slower.result() is found
+    assert locator.locate(file_dso(program)) is found

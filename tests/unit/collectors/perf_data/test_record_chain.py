@@ -72,6 +72,18 @@ def test_the_chain_ends_at_a_record_without_a_size(at: int) -> None:
     assert found[:upto] == starts[:upto]
 
 
+@pytest.mark.parametrize("at", [0, 30_000, 70_000, 150_000])
+def test_zeros_behind_the_last_record_are_not_walked(at: int) -> None:
+    """Such is the end of a file that a power cut left."""
+    view, starts = window(3, 30, "zeros")
+    kept = [start for start in starts if start < at]
+    words = np.frombuffer(view, np.uint64).copy()
+    words[at:] = 0
+    found = record_starts(memoryview(words.tobytes())).tolist()
+    assert found[: len(kept)] == kept
+    assert len(found) <= len(kept) + 2
+
+
 @pytest.mark.parametrize("size", [0, 5, 8, 15, 16])
 def test_short_windows(size: int) -> None:
     view = memoryview(np.array([header(9, 8), header(9, 8)], np.uint64).tobytes())[:size]

@@ -5,38 +5,19 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
-from collectors.agent.config.agent_config import AgentConfig, ConfiguredTarget, ConfiguredWorkload, WorkloadVariant
 from collectors.agent.jobs import order_check as agents_check
-from collectors.targets.target_finder import TargetFinder
 from profiler.codec.json_values import from_json, to_json
-from profiler.protocol.hello import AgentHello, AgentLimits, TargetProfiler
-from profiler.protocol.job import JobKind, JobOrder, OrderedMetric
+from profiler.protocol.hello import AgentHello
+from profiler.protocol.job import JobOrder, OrderedMetric
 from profiler.service.jobs import order_check as aggregators_check
+from support.agent_orders import ANY_ORDERS, ATTACH, CONFIG, NOW_NS, RUN, SWAP
 from support.aggregators import hello
 
-NOW_NS = 1_800_000_000 * 10**9
-CONFIG = AgentConfig(
-    server="https://a:1",
-    token="t" * 20,
-    spool=Path("/nowhere"),
-    limits=AgentLimits(longest_job_s=100.0, highest_frequency_hz=999, spool_bytes=1 << 20, cpu_percent=20.0),
-    targets=(
-        ConfiguredTarget("node", TargetFinder(comm="node"), "http://127.0.0.1:1/metrics", ("a", "b"), ("deploy", "{variant}")),
-        ConfiguredTarget("plain", TargetFinder(pid=1)),
-        ConfiguredTarget("tasks", TargetFinder(comm="celery"), profiler=TargetProfiler.PYSPY),
-    ),
-    workloads=(ConfiguredWorkload("load", ("{binary}", "x"), (WorkloadVariant("base", "/opt/base"),)),),
-)
-ATTACH = JobOrder("id", JobKind.ATTACH, "node", "a", "s1", "i1", 3, window_s=10.0, windows=10, frequency_hz=999)
 TASKS = replace(ATTACH, name="tasks")
-RUN = JobOrder("id", JobKind.RUN, "load", "base", "s1", "i1", 0, frequency_hz=999)
-SWAP = JobOrder("id", JobKind.SWAP, "node", "b", "s1", "i1", 0)
 TAKEN = {
     "windows": ATTACH,
     "any variant of a process that is what it is": replace(ATTACH, variant="whatever"),
@@ -45,6 +26,7 @@ TAKEN = {
     "at the usual 99 Hz": replace(ATTACH, frequency_hz=0),
     "metrics": replace(ATTACH, metrics=(OrderedMetric("m", 'x_seconds{path="/"}'),)),
     "a Python process": TASKS,
+    "a settled Python process": replace(TASKS, settle_s=300.0),
     "a Python process without samples, at a moment": replace(TASKS, start_at_ns=NOW_NS + 5 * 10**9, is_profiled=False),
     "runs": RUN,
     "runs without samples": replace(RUN, frequency_hz=0, is_profiled=False),
@@ -82,7 +64,6 @@ REFUSED = [
     (replace(TASKS, start_at_ns=NOW_NS + 5 * 10**9), "begins when it has found the interpreter"),
     (replace(TASKS, event="cycles"), "which counts samples of non-idle wall time and no event: leave event 'cycles' out"),
     (replace(TASKS, call_graph="fp"), "reads stacks from the interpreter: leave call graph 'fp' out"),
-    (replace(TASKS, settle_s=5.0), "does not look how long a process has been running: leave settle out"),
     (replace(TASKS, metrics=(OrderedMetric("m", "x_seconds"),)), "no page of metrics"),
     (replace(ATTACH, session="../../etc"), "session '../../etc' is no name"),
     (replace(ATTACH, instance="a/b"), "instance 'a/b' is no name"),
@@ -142,28 +123,7 @@ def test_the_rest_is_refused_on_both_sides_for_the_same_reason(order: JobOrder, 
     assert len(by_agent) < 1000
 
 
-@given(
-    st.builds(
-        JobOrder,
-        id=st.text(),
-        kind=st.sampled_from(JobKind),
-        name=st.one_of(st.sampled_from(["node", "plain", "load"]), st.text()),
-        variant=st.one_of(st.sampled_from(["a", "b", "base"]), st.text()),
-        session=st.text(max_size=5),
-        instance=st.text(max_size=5),
-        round=st.integers(),
-        start_at_ns=st.integers(),
-        window_s=st.floats(),
-        windows=st.integers(),
-        runs=st.integers(),
-        event=st.one_of(st.just("auto"), st.text()),
-        frequency_hz=st.integers(),
-        call_graph=st.one_of(st.just("auto"), st.text()),
-        phase=st.text(max_size=20),
-        settle_s=st.floats(),
-        metrics=st.lists(st.builds(OrderedMetric, st.text(), st.text(), st.text()), max_size=2).map(tuple),
-    )
-)
+@given(ANY_ORDERS)
 def test_whatever_is_ordered_both_sides_agree(order: JobOrder) -> None:
     by_agent, by_aggregator = answers(order)
     assert by_agent == by_aggregator

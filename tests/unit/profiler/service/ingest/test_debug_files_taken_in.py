@@ -92,6 +92,11 @@ def test_kernel_and_vdso_are_never_wanted_nor_what_has_names(bench: Bench) -> No
     assert wanted_files(bench.ingest, AGENT).build_ids == ()
 
 
+def test_what_the_agent_could_not_read_is_never_wanted(bench: Bench) -> None:
+    captured(bench, "00" * 32, ELSEWHERE)
+    assert wanted_files(bench.ingest, AGENT).build_ids == (ELSEWHERE,)
+
+
 def test_a_file_is_wanted_until_it_is_there(bench: Bench, files: Files) -> None:
     captured(bench, files.build_id, ELSEWHERE)
     assert wanted_files(bench.ingest, AGENT).build_ids == tuple(sorted((files.build_id, ELSEWHERE)))
