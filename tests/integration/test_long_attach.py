@@ -132,7 +132,7 @@ def tell(uses: Sequence[Use], directory: Path) -> None:
 def check_uses(uses: Sequence[Use]) -> None:
     assert max(use.peak_kb for use in uses) < 256 * 1024
     # About 4 are the interpreter's lists of free objects, which fill up within a thousand windows, and pieces of memory.
-    assert growth_kb(uses) < 16
+    assert growth_kb(uses) < 8
     quarter = len(uses) // 4
     for of_use in (lambda use: use.open_files, lambda use: use.processes):
         assert max(map(of_use, uses[-quarter:])) <= max(map(of_use, uses[:quarter])) + 4
