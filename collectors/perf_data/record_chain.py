@@ -22,7 +22,6 @@ _LONG_WORDS = 256
 # A block's first record is looked for within so many records' length; as many links behind it have to look like records too.
 _SEARCHED_RECORDS = 2
 _PROVING_LINKS = 4
-
 # A step of the last few chains takes as long as fifty links of plain Python: chains longer than this are not followed.
 _MOST_LINKS = 8 * _BLOCK_RECORDS
 
@@ -107,7 +106,7 @@ def _chains(words: UInt64Column, first: Int64Column) -> tuple[Int64Column, Int64
     behind a record without a size, or the first link that was not followed)."""
     limit, end = np.append(first[1:], len(words)), np.empty(len(first), np.int64)
     chain, place = np.arange(len(first)), first
-    steps = []
+    steps: list[Int64Column] = []
     while len(chain) and len(steps) < _MOST_LINKS:
         steps.append(place)
         size = (words[place] >> _SIZE_WORD_BITS).view(np.int64)
