@@ -22,7 +22,11 @@ _LONG_WORDS = 256
 # A block's first record is looked for within so many records' length; as many links behind it have to look like records too.
 _SEARCHED_RECORDS = 2
 _PROVING_LINKS = 4
+# A step of the last few chains takes as long as fifty links of plain Python: chains longer than this are not followed.
+_MOST_LINKS = 8 * _BLOCK_RECORDS
 
+# The kernel's types are below 64, those that perf adds follow.
+_PLAUSIBLE_TYPES = np.uint64(128)
 _TYPE_MASK = np.uint64(0xFFFFFFFF)
 _SIZE_BITS = np.uint64(48)  # a header's last two bytes
 _SIZE_WORD_BITS = np.uint64(51)
@@ -90,21 +94,20 @@ def _first_records(words: UInt64Column, blocks: Int64Column, searched: int) -> I
 
 
 def _looks_like_header(words: UInt64Column) -> BoolColumn:
+    """Types of later kernels are taken for some as well: a block without a beginning costs time."""
     kind, size = words & _TYPE_MASK, words >> _SIZE_BITS
-    is_known = np.zeros(max(spec.KNOWN_RECORD_TYPES) + 2, np.bool_)
-    is_known[list(spec.KNOWN_RECORD_TYPES)] = True
     plausible: BoolColumn = (size & np.uint64(7) == 0) & (size >= np.uint64(spec.RECORD_HEADER_BYTES))
-    plausible &= is_known[np.minimum(kind, np.uint64(len(is_known) - 1)).view(np.int64)]
+    plausible &= (kind > 0) & (kind < _PLAUSIBLE_TYPES)
     return plausible
 
 
 def _chains(words: UInt64Column, first: Int64Column) -> tuple[Int64Column, Int64Column]:
     """(the links of all chains in no order, the end of each chain: its first link not before the next chain's first, or what is
-    behind a record without a size)."""
+    behind a record without a size, or the first link that was not followed)."""
     limit, end = np.append(first[1:], len(words)), np.empty(len(first), np.int64)
     chain, place = np.arange(len(first)), first
-    steps = []
-    while len(chain):
+    steps: list[Int64Column] = []
+    while len(chain) and len(steps) < _MOST_LINKS:
         steps.append(place)
         size = (words[place] >> _SIZE_WORD_BITS).view(np.int64)
         # A record without a size leads nowhere; what is behind it, such as zeros to the end, will not be looked at.
@@ -114,4 +117,5 @@ def _chains(words: UInt64Column, first: Int64Column) -> tuple[Int64Column, Int64
             end[chain[has_ended]] = place[has_ended]
             going_on = np.flatnonzero(~has_ended)
             chain, place, limit = chain[going_on], place[going_on], limit[going_on]
+    end[chain] = place
     return np.concatenate(steps), end

@@ -56,7 +56,7 @@ class TomlTable:
         return key in self.values
 
     def text(self, key: str, default: str | None = None) -> str:
-        """A string; ``default`` None: the key is needed, and not empty."""
+        """A string without zero bytes; ``default`` None: the key is needed, and not empty."""
         if not self.has(key):
             if default is None:
                 self.fail("is missing", key)
@@ -64,6 +64,8 @@ class TomlTable:
         value = self.values[key]
         if not isinstance(value, str) or (default is None and not value):
             self.fail(f"expected text in quotes, not {_shown(value)}", key)
+        if "\0" in value:
+            self.fail(f"{_shown(value)}: a zero byte can be in no name", key)
         return value
 
     def flag(self, key: str, default: bool = False) -> bool:

@@ -91,8 +91,9 @@ def _server(settings: TomlTable) -> str:
 
 
 def _token(settings: TomlTable, here: Path) -> str:
+    path = here / settings.text("token_file")
     try:
-        return read_token(here / settings.text("token_file"))
+        return read_token(path)
     except UsageError as error:
         settings.fail(str(error), "token_file")
 

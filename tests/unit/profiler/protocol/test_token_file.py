@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,15 @@ def test_a_token_that_others_may_read_is_refused(tmp_path: Path, mode: int) -> N
     assert TOKEN not in str(error.value)
 
 
+def test_the_way_out_can_be_pasted(tmp_path: Path) -> None:
+    (tmp_path / "my keys").mkdir()
+    path = token_file(tmp_path / "my keys", mode=0o644)
+    with pytest.raises(UsageError, match="`chmod 600 ") as error:
+        read_token(path)
+    subprocess.run(str(error.value).split("`")[1], shell=True, check=True)
+    assert read_token(path) == TOKEN
+
+
 def test_the_mask_of_an_access_list_is_taken_for_no_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """systemd 254 and later hand a credential to the service's user by such a list, which shows as mode 440."""
     monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(tmp_path))
@@ -48,7 +58,9 @@ def test_the_mask_of_an_access_list_is_taken_for_no_group(tmp_path: Path, monkey
         read_token(token_file(tmp_path, mode=0o440))
 
 
-@pytest.mark.parametrize("text", ["", "short", "two words of a token that is long", "ü" * 40, f"{TOKEN}\n{TOKEN}\n"])
+@pytest.mark.parametrize(
+    "text", ["", "short", "two words of a token that is long", "ü" * 40, f"{TOKEN}\n{TOKEN}\n", TOKEN + " " * 5000 + TOKEN]
+)
 def test_what_is_no_token_is_refused_and_not_shown(tmp_path: Path, text: str) -> None:
     with pytest.raises(UsageError, match="holds no token") as error:
         read_token(token_file(tmp_path, text))

@@ -96,6 +96,7 @@ def test_limits_that_are_not_given_hold_all_the_same(tmp_path: Path) -> None:
         (HEAD.replace("https://aggregator", "https://me:pw@aggregator"), 1, "expected an address"),
         (HEAD.replace(":8640", ":8640/path"), 1, "expected an address"),
         (HEAD.replace('"token"', '"no-token"'), 2, "No such file"),
+        (HEAD.replace('"token"', '"to\\u0000ken"'), 2, "token_file: 'to\\x00ken': a zero byte"),
         (HEAD + 'ca = "missing.pem"\n', 4, "no such file"),
         (HEAD + BODY.replace("frequency", "frequenzy"), 7, "limits.frequenzy: unknown key; did you mean frequency?"),
         (HEAD + BODY.replace('"3 MiB"', '"3 MiX"'), 8, "expected bytes"),
@@ -118,6 +119,7 @@ def test_a_mistake_is_told_with_its_line(tmp_path: Path, text: str, line: int, w
         read(tmp_path, text)
     assert str(error.value).startswith(f"{tmp_path / 'agent.toml'}:{line}: ")
     assert words in str(error.value)
+    assert str(error.value).count("agent.toml:") == 1
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "127.1.2.3", "[::1]"])

@@ -188,6 +188,7 @@ MISTAKES = {
     "bad call graph": (edited("aa = true", 'call_graph = "dwarf,7"'), 14, "multiple of 8"),
     "command is text": (edited(COMMAND, 'command = "ls -l"'), 15, "a list of arguments"),
     "zero byte": (edited('"skip-slots",\n', '"skip\\u0000slots",\n'), 15, "zero byte"),
+    "zero byte in a name": (edited('baseline = "base"', 'baseline = "ba\\u0000se"'), 7, "zero byte"),
     "baseline is nobody": (edited('baseline = "base"', 'baseline = "bas"'), 7, "no variant 'bas'; did you mean base?"),
     "primary is nothing": (edited('primary = "epoch"', 'primary = "epohc"'), 8, "did you mean epoch?"),
     "input is nowhere": (edited("{input.state}", "{input.stat}"), 15, "nothing here; did you mean input.state?"),
