@@ -86,7 +86,8 @@ class _Defaults:
 
 def _compare_by_fields(cls: type[Any]) -> None:
     names = [field.name for field in dataclasses.fields(cls) if field.compare]
-    key: Callable[[object], Any] = attrgetter(*names) if names else lambda _: ()
+    # Of a single name no tuple is made, and tuples compare their elements by identity first.
+    key: Callable[[object], Any] = attrgetter(*names) if len(names) > 1 else lambda self: tuple(getattr(self, n) for n in names)
 
     def __eq__(self: object, other: object) -> Any:
         return key(self) == key(other) if other.__class__ is self.__class__ else NotImplemented

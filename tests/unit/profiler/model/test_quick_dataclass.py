@@ -47,6 +47,11 @@ class Other:
 
 
 @dataclass(frozen=True, slots=True)
+class Single:
+    left: float
+
+
+@dataclass(frozen=True, slots=True)
 class Nothing: ...
 
 
@@ -100,6 +105,15 @@ def test_equality_is_by_compared_fields_and_class() -> None:
     assert Pair(1, "x") != other
     assert Nothing() == Nothing()
     assert ByIdentity(1) != ByIdentity(1)
+
+
+def test_a_single_field_is_compared_as_several_are() -> None:
+    """What equals nothing, itself included, is the same value all the same."""
+    nothing = float("nan")
+    usual = dataclasses.make_dataclass("Single", [("left", float)], frozen=True, slots=True)
+    assert Single(nothing) == Single(nothing)
+    assert usual(nothing) == usual(nothing)
+    assert hash(Single(1.5)) == hash(usual(1.5))
 
 
 def test_equal_values_are_one_key() -> None:
