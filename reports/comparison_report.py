@@ -24,7 +24,11 @@ class ComparisonReport:
 
 def per_lines(per: float) -> list[str]:
     """What weights and times are divided by, if by anything."""
-    return [f"weights and times are per unit of work, {per:g} of which are in a run"] if per != 1 else []
+    return [f"weights and {units_text(per)}"] if per != 1 else []
+
+
+def units_text(per: float) -> str:
+    return f"times are per unit of work, {per:g} of which are in a run; metrics are as the program reports them"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence, Set
 from dataclasses import replace
 from typing import TypeVar
@@ -143,10 +144,16 @@ def agreement_line(agreement: MetricAgreement) -> str:
     if agreement.agreement is Agreement.AGREE:
         return f"{line}: they agree within what these runs can tell"
     if agreement.agreement is Agreement.DIFFER:
-        interval = agreement.difference_interval
-        apart = f", {100 * interval.low:+.1f} to {100 * interval.high:+.1f} % apart" if interval is not None else ""
-        return f"{line}{apart}: {agreement.meaning}"
+        return f"{line}{_apart(agreement.difference_interval)}: {agreement.meaning}"
     return f"{line}: not compared, {agreement.meaning}"
+
+
+def _apart(of_logarithms: Interval | None) -> str:
+    """The profile's factor as it is to the metric's: ", -52.4 to -40.8 % apart"."""
+    if of_logarithms is None:
+        return ""
+    low, high = (100 * math.expm1(bound) for bound in (of_logarithms.low, of_logarithms.high))
+    return f", {low:+.1f} to {high:+.1f} % apart"
 
 
 def ladder_table(ladder: Ladder, margin: float) -> TextTable:

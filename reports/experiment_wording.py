@@ -6,7 +6,7 @@ from profiler.model.comparison import CandidateComparison, Comparison
 from profiler.model.experiment import Design, ExperimentRecord
 from profiler.model.experiment_result import ConditionResult, ControlResult, ExperimentPower, ExperimentResult, PowerTable
 from profiler.model.headline import headline_metric
-from reports.comparison_report import comparison_scale, metric_scale
+from reports.comparison_report import comparison_scale, metric_scale, units_text
 from reports.quantities import counted, probability
 from reports.wording import Terms, effect_text, verdict_word
 
@@ -15,15 +15,18 @@ def design_line(result: ExperimentResult) -> str:
     """ "2 variants under 2 conditions, interleaved, 10 rounds, session 20260301-100000-abcd"."""
     record = result.record
     conditions = f" under {counted(len(record.conditions), 'condition')}" if record.conditions else ""
-    line = f"{counted(len(record.variants), 'variant')}{conditions}, {record.design}, {counted(record.runs, _rounds(record))}"
+    line = f"{counted(len(record.variants), 'variant')}{conditions}, {record.design}, {_repetitions(record)}"
     line += f", session {result.session} of {result.started_at}"
     if record.per != 1:
-        line += f"; times are per unit of work, {record.per:g} of which are in a run"
+        line += f"; {units_text(record.per)}"
     return line
 
 
-def _rounds(record: ExperimentRecord) -> str:
-    return {Design.PARALLEL: "window", Design.CROSSOVER: "window under each variant"}.get(record.design, "round")
+def _repetitions(record: ExperimentRecord) -> str:
+    if record.design is Design.INTERLEAVED:
+        return counted(record.runs, "round")
+    windows = counted(record.runs, "window")
+    return f"{windows} under each variant" if record.design is Design.CROSSOVER else windows
 
 
 def headline(condition: ConditionResult, candidate: CandidateComparison, record: ExperimentRecord) -> str:
@@ -68,7 +71,7 @@ def power_line(power: ExperimentPower) -> str:
     )
     line += f" ({'; '.join(promises)}; within 5 points)"
     if power.per != 1:
-        line += f"; times are per unit of work, {power.per:g} of which are in a run"
+        line += f"; {units_text(power.per)}"
     return line
 
 

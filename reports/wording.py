@@ -92,13 +92,13 @@ def relative_change(row: ComparisonRow) -> str:
 
 
 def relative_interval(row: ComparisonRow) -> str:
-    """ "[-14.1, -10.4] %", or as factors where the change is given as one; "" without an interval."""
+    """ "[-14.1, -10.4] %", or "[x2.6 down to x2.1 down]" where the change is given as a factor; "" without an interval."""
     interval = row.relative_interval
     if interval is None or row.relative is None:
         return ""
     decimals = _relative_decimals(interval)
     if _is_factor(row.relative):
-        return f"{_change(interval.low, decimals)} to {_change(interval.high, decimals)}"
+        return f"[{_change(interval.low, decimals)} to {_change(interval.high, decimals)}]"
     return f"[{_signed_percent(interval.low, decimals)}, {_signed_percent(interval.high, decimals)}] %"
 
 

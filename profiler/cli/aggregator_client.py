@@ -109,7 +109,8 @@ def _response(
         with httpx.Client(verify=context, timeout=timeout_s, trust_env=False) as client:
             response = client.request(method, f"{options.server}{path}", headers=headers, json=body)
     except (httpx.HTTPError, httpx.InvalidURL) as error:
-        raise StoreError(f"{options.server}: {error or type(error).__name__}") from None
+        hint = "; --ca FILE names the authority" if options.ca is None and "CERTIFICATE_VERIFY_FAILED" in str(error) else ""
+        raise StoreError(f"{options.server}: {error or type(error).__name__}{hint}") from None
     if response.is_error:
         raise _refused(options, response)
     return response

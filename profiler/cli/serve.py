@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -74,6 +75,7 @@ def run(arguments: argparse.Namespace, context: CliContext) -> int:
     from profiler.service.experiments.settings import RoundSettings
     from profiler.service.listening.serve import Address, serve
     from profiler.service.listening.server_log import log_to
+    from profiler.service.listening.serving_lock import serving_lock
     from profiler.store.prune import RetentionRule
 
     if (arguments.tls_cert is None) != (arguments.tls_key is None):
@@ -85,11 +87,12 @@ def run(arguments: argparse.Namespace, context: CliContext) -> int:
     address = Address(arguments.host, arguments.port, arguments.tls_cert, arguments.tls_key)
 
     def ready(url: str) -> None:
+        held.enter_context(serving_lock(context.store_directory))
         log_to(context.stderr, arguments.log_requests)
         context.stdout.write(f"serving {context.store_directory} at {url}\n{_advice(aggregator)}")
         context.stdout.flush()
 
-    with signals_as_interrupts():
+    with signals_as_interrupts(), ExitStack() as held:
         serve(make_app(aggregator, settings), address, settings, ready)
     return 0
 

@@ -15,7 +15,8 @@ from profiler.model.run import CaptureInfo
 class CostTable:
     """Rows x runs, integers in the event's unit, exact.
 
-    ``names``: row names (category, function key, ...), sorted by total self weight, heaviest first, ties by name.
+    ``names``: row names (category, function key, ...), sorted by their self weight in all runs, heaviest first, ties by total
+    weight and then by name.
     ``labels``: the shown form of each name (for functions the complete name; else equal to ``names``).
     ``self_weight``, ``total_weight``, ``self_samples``: int64[rows, runs].  ``self_squares``: float64[rows, runs], the sum of
     the squared weights of the samples behind ``self_weight``, which says how far sampling may be off.  ``total``: int64[runs],

@@ -147,6 +147,7 @@ CAUSES: dict[str, Callable[[Site], str]] = {
         "serve", "--host", "0.0.0.0", "--port", "0"
     ),
     "Address already in use": _in_use,
+    "another aggregator, process ..., serves this store": lambda site: site.serve("serve", "--port", "0", store="store"),
     "no store there": lambda site: site.serve("token", "list", store="."),
     "the agent speaks version ..., this aggregator ...: upgrade slotscope of the ...": lambda site: site.says(protocol=0),
     "the spool is full: ... wait for the aggregator": _full_spool,

@@ -122,10 +122,9 @@ def test_weights_are_conserved(profile: list[DrawnSample], rule_set: RuleSet, vi
         assert cost.self_samples.sum() == len(profile)
         assert (cost.self_weight <= cost.total_weight).all()
         assert (cost.total_weight <= total).all()
-        weights = cost.self_weight.sum(axis=1).tolist()
-        assert list(zip(weights, cost.names, strict=True)) == sorted(
-            zip(weights, cost.names, strict=True), key=lambda row: (-row[0], row[1])
-        )
+        own, overall = (weights.sum(axis=1).tolist() for weights in (cost.self_weight, cost.total_weight))
+        rows = list(zip(own, overall, cost.names, strict=True))
+        assert rows == sorted(rows, key=lambda row: (-row[0], -row[1], row[2]))
     leaf = merge_runs("category", [run_tables(run, ("category",), "leaf")["category"]])
     by_leaf: Counter[str] = Counter()
     for cell in merge_owner_cells([owner_cells(run)]):

@@ -50,7 +50,7 @@ def run_tables(run: AttributedRun, dimensions: Sequence[str], view: str) -> dict
 
 
 def merge_runs(dimension: str, tables: Sequence[RunTable]) -> CostTable:
-    """One table with a column per run; rows heaviest first, ties by name."""
+    """One table with a column per run; rows heaviest first, ties by total weight and then by name."""
     row_of: dict[str, int] = {}
     for table in tables:
         for name in table.names:
@@ -64,8 +64,8 @@ def merge_runs(dimension: str, tables: Sequence[RunTable]) -> CostTable:
             column[rows, run] = values
         squares[rows, run] = table.self_squares
     names = list(row_of)
-    weight = columns[0].sum(axis=1).tolist()
-    order = sorted(range(len(names)), key=lambda row: (-weight[row], names[row]))
+    own, overall = (column.sum(axis=1).tolist() for column in columns[:2])
+    order = sorted(range(len(names)), key=lambda row: (-own[row], -overall[row], names[row]))
     labels = _labels(tables)
     return CostTable(
         dimension=dimension,

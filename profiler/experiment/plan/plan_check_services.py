@@ -150,13 +150,13 @@ def check_one_variant_each(plan: ExperimentPlan, source: TomlSource) -> None:
 
 def check_replicates(plan: ExperimentPlan, source: TomlSource) -> None:
     """Enough processes, or places where a program is run, for a verdict."""
-    what, each = ("hosts", "runs") if plan.has_workloads else ("processes", "windows")
-    replicate = "host" if plan.has_workloads else "process"
+    replicate, replicates, each = ("host", "hosts", "runs") if plan.has_workloads else ("process", "processes", "windows")
     for variant in plan.variants:
         nodes = {target.node for target in plan.targets if target.variant == variant.name and not target.is_excluded}
         if len(nodes) < MIN_REPLICATES:
             message = (
-                f"variant {variant.name} has {len(nodes)} {what}; the {replicate} is the replicate, so at least "
+                f"variant {variant.name} has {len(nodes)} {replicate if len(nodes) == 1 else replicates}; "
+                f"the {replicate} is the replicate, so at least "
                 f"{MIN_REPLICATES} are needed for a verdict, however many {each} each has"
             )
             source.fail(message, "target")

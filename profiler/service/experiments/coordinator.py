@@ -77,7 +77,7 @@ class Coordinator:
             self.experiments.keep(experiment.session, course)
             experiment = replace(experiment, course=course)
             if course.state.is_final:
-                LOG.info("experiment %s: %s %s", experiment.session, course.state, course.detail)
+                LOG.info("experiment %s: %s", experiment.session, f"{course.state} {course.detail}".strip())
                 self._turns.pop(experiment.session, None)
                 return
 

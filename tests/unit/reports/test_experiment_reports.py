@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from itertools import product
 from statistics import fmean, stdev
@@ -51,7 +52,7 @@ from reports.experiment_tables import (
     power_text_table,
     variant_table,
 )
-from reports.experiment_wording import condition_title, headline
+from reports.experiment_wording import condition_title, design_line, headline
 from reports.json_experiment import render_experiment_json, render_power_json
 from reports.markdown_experiment import render_experiment_markdown, render_power_markdown
 from reports.markdown_text import LEFT_OUT
@@ -183,7 +184,34 @@ def test_agreement_is_told_with_what_it_means() -> None:
     differing = replace(
         agreed, agreement=Agreement.DIFFER, difference_interval=Interval(0.05, 0.07), meaning="epoch fell further"
     )
-    assert agreement_line(differing).endswith("+5.0 to +7.0 % apart: epoch fell further")
+    # e ** 0.05 = 1.0513 and e ** 0.07 = 1.0725
+    assert agreement_line(differing).endswith("+5.1 to +7.3 % apart: epoch fell further")
+
+
+def test_factors_far_apart_are_no_difference_of_logarithms() -> None:
+    """The profile grew by the factor 1.069 and the metric by 2.012: 1.069 / 2.012 = 0.531, which lies between 1/2 and 3/5."""
+    halves = Interval(math.log(1 / 2), math.log(3 / 5))
+    doubled = MetricAgreement("hash", 0.069, 1.012, math.log(1.069 / 2.012), halves, Agreement.DIFFER, "hash rose further")
+    assert agreement_line(doubled).endswith(", -50.0 to -40.0 % apart: hash rose further")
+
+
+@pytest.mark.parametrize(
+    ("design", "runs", "said"),
+    [
+        (Design.INTERLEAVED, 1, ", 1 round, "),
+        (Design.INTERLEAVED, 3, ", 3 rounds, "),
+        (Design.PARALLEL, 2, ", 2 windows, "),
+        (Design.CROSSOVER, 1, ", 1 window under each variant, "),
+        (Design.CROSSOVER, 2, ", 2 windows under each variant, "),
+    ],
+)
+def test_the_design_is_told_with_its_repetitions(design: Design, runs: int, said: str) -> None:
+    assert said in design_line(experiment(record(design=design, runs=runs)).result)
+
+
+def test_what_is_divided_by_the_units_of_a_run_and_what_is_not() -> None:
+    line = design_line(experiment(record(per=32.0)).result)
+    assert line.endswith("times are per unit of work, 32 of which are in a run; metrics are as the program reports them")
 
 
 def test_steps() -> None:

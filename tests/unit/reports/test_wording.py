@@ -85,7 +85,7 @@ def test_relative_interval() -> None:
     row = comparison_row("x", [100, 100], [87, 89], relative_interval=(-0.141, -0.104))
     assert relative_interval(row) == "[-14.1, -10.4] %"
     factor = comparison_row("x", [100, 100], [310, 330], relative_interval=(2.0, 2.4))
-    assert relative_interval(factor) == "x3.0 up to x3.4 up"
+    assert relative_interval(factor) == "[x3.0 up to x3.4 up]"
     assert relative_interval(comparison_row("x", [1], [2])) == ""
 
 

@@ -57,6 +57,25 @@ def rows(dimension: str, view: str = "leaf") -> list[tuple[str, int, int]]:
     return list(zip(cost.names, cost.self_weight[:, 0].tolist(), cost.total_weight[:, 0].tolist(), strict=True))
 
 
+def test_callers_without_time_of_their_own_are_in_the_order_of_what_they_called() -> None:
+    text = """
+weight  3      5      5
+---
+        aaa    main   main
+        leaf   zzz    zzz
+        .      leaf   mmm
+"""
+    run_of = attributed(profile_from_text(text).symbolized(), RULES)
+    found = merge_runs("function", [run_tables(run_of, ("function",), "leaf")["function"]])
+    assert list(zip(found.names, found.total_weight[:, 0].tolist(), strict=True)) == [
+        ("leaf", 8),
+        ("mmm", 5),
+        ("main", 10),
+        ("zzz", 10),
+        ("aaa", 3),
+    ]
+
+
 def test_categories_and_groups() -> None:
     assert rows("category") == [("malloc", 1010, 1010), ("other", 100, 100), ("hashing", 1, 1)]
     assert rows("category", "owner") == [("curve", 1000, 1000), ("other", 100, 100), ("hashing", 11, 11)]

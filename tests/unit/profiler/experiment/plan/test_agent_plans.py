@@ -90,6 +90,10 @@ MISTAKES = {
         HEAD + VARIANTS + "".join(target(variant, f"{variant}{n}") for variant in ("base", "fat") for n in range(2)),
         "variant base has 2 processes; the process is the replicate, so at least 3 are needed",
     ),
+    "one": (
+        HEAD + VARIANTS + target("base", "a", 'workload = "w"') + target("fat", "b", 'workload = "w"'),
+        "variant base has 1 host; the host is the replicate, so at least 3 are needed",
+    ),
     "too few that count": (
         HEAD + VARIANTS + parallel('workload = "w"').replace('"fat2"\n', '"fat2"\nexclude = true\n'),
         "variant fat has 2 hosts; the host is the replicate",
