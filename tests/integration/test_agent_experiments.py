@@ -146,7 +146,6 @@ def run(words: list[str]) -> subprocess.CompletedProcess[str]:
 
 def test_from_the_plan_to_the_result(server: Server, tmp_path: Path) -> None:
     (tmp_path / "operator").touch(mode=0o600)
-    (tmp_path / "operator").touch(0o600)
     (tmp_path / "operator").write_text(token(server, "me", Scope.OPERATOR))
     plan = tmp_path / "devnet.toml"
     plan.write_text(plan_text(list(COSTS)))
@@ -270,6 +269,7 @@ def left_alone(following: subprocess.Popen[str]) -> list[list[str]]:
 
 def test_every_command_that_is_advised_works(server: Server, tmp_path: Path) -> None:
     """Before there is anything to show, when it is finished, and of one that was cancelled."""
+    (tmp_path / "operator").touch(mode=0o600)
     (tmp_path / "operator").write_text(token(server, "me", Scope.OPERATOR))
     (tmp_path / "my devnet.toml").write_text(plan_text(list(COSTS)))
     _, _, refused = carried_out(["slotscope", "experiment", "run", "my devnet.toml"], server, tmp_path)

@@ -239,7 +239,6 @@ def one_agent(directory: Path, nodes: Sequence[Node]) -> Iterator[OneAgent]:
     store = directory / "store"
     with served(store) as aggregator:
         (directory / "operator").touch(mode=0o600)
-        (directory / "operator").touch(mode=0o600)
         (directory / "operator").write_text(token_of(store, "me", Scope.OPERATOR))
         body = "".join(
             f'[[target]]\nname = "p{number}"\ncomm = "^{node.comm}$"\nmetrics = "{node.metrics}"\n'
