@@ -9,15 +9,14 @@ from dataclasses import field
 
 from collectors.prometheus import PageMetric
 from collectors.targets.target_finder import TargetFinder
-from profiler.attach import defaults
 from profiler.errors import UsageError
 from profiler.experiment.plan.call_graph_request import CallGraphRequest
 from profiler.experiment.plan.recording_plan import DEFAULT_EVENT
 from profiler.model.event import HIGHEST_PYTHON_FREQUENCY_HZ
 from profiler.model.quick_dataclass import dataclass
+from profiler.model.sampling_defaults import ATTACHED_FREQUENCY_HZ, SHORTEST_WINDOW_S, WINDOW_S
 from profiler.store.records import check_variant_name
 
-SHORTEST_WINDOW_S = 1.0
 _WHOLE = 1e-6
 
 
@@ -34,9 +33,9 @@ class AttachPlan:
     finder: TargetFinder
     variant: str = ""
     duration_s: float = 0.0
-    window_s: float = defaults.WINDOW_S
+    window_s: float = WINDOW_S
     event: str = DEFAULT_EVENT
-    frequency_hz: int = defaults.FREQUENCY_HZ
+    frequency_hz: int = ATTACHED_FREQUENCY_HZ
     call_graph: CallGraphRequest = field(default_factory=CallGraphRequest)
     phase: str = ""
     metrics_address: str = ""
@@ -63,7 +62,7 @@ def window_length_s(duration_s: float, window_s: float | None) -> float:
     ``UsageError`` for windows that do not divide the duration: the last one would be shorter, and could not be compared with
     the others."""
     if window_s is None:
-        return duration_s / math.ceil(duration_s / defaults.WINDOW_S) if duration_s else defaults.WINDOW_S
+        return duration_s / math.ceil(duration_s / WINDOW_S) if duration_s else WINDOW_S
     if not SHORTEST_WINDOW_S <= window_s < math.inf:
         raise UsageError(f"--window {window_s:g}: expected at least {SHORTEST_WINDOW_S:g} second")
     windows = duration_s / window_s

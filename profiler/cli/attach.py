@@ -9,12 +9,12 @@ import shlex
 import signal
 from typing import TYPE_CHECKING, TextIO
 
-from profiler.attach import defaults
 from profiler.cli.context import CliContext, default_store_directory
 from profiler.cli.options import GivenOnce, regex_argument
 from profiler.cli.profiling_options import add_profiling_options
 from profiler.cli.termination import Terminated
 from profiler.errors import UsageError
+from profiler.model import sampling_defaults
 from profiler.model.quick_dataclass import dataclass
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="with --comm: not the process with this ID, or whose command line matches; may be repeated",
     )
     _add_windows(parser)
-    add_profiling_options(parser, "that it has mapped", defaults.FREQUENCY_HZ)
+    add_profiling_options(parser, "that it has mapped", sampling_defaults.ATTACHED_FREQUENCY_HZ)
     _add_python(parser)
 
 
@@ -57,7 +57,7 @@ def _add_windows(parser: argparse.ArgumentParser) -> None:
         "--window",
         type=float,
         metavar="S",
-        help=f"seconds of one window (default: {defaults.WINDOW_S:g}, or what fits --duration)",
+        help=f"seconds of one window (default: {sampling_defaults.WINDOW_S:g}, or what fits --duration)",
     )
     group.add_argument("--variant", default="", metavar="NAME", help="name of the arm (default: the name of the process)")
     group.add_argument("--metrics", default="", metavar="URL", help="page of Prometheus metrics of the process")

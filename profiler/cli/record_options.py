@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from profiler.cli.profiling_options import add_profiling_options
 from profiler.errors import UsageError
+from profiler.model.sampling_defaults import FREQUENCY_HZ
 
 if TYPE_CHECKING:
     from profiler.experiment.plan.recording_plan import ProfilePolicy, RecordPlan
@@ -19,12 +20,11 @@ if TYPE_CHECKING:
 _PROFILE = ("separate", "same", "none")
 _PICKS = ("mean", "median", "last", "sum")
 _RUNS_OF_SEVERAL = 10
-_FREQUENCY_HZ = 1999
 
 
 def add_record_options(parser: argparse.ArgumentParser) -> None:
     _add_arms(parser)
-    group = add_profiling_options(parser, "of its shared objects", _FREQUENCY_HZ)
+    group = add_profiling_options(parser, "of its shared objects", FREQUENCY_HZ)
     group.add_argument("--keep-raw", action="store_true", help="keep perf's recordings beside the captures")
     _add_surroundings(parser)
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="-- CMD ...", help="the program and its arguments")

@@ -11,11 +11,11 @@ import pytest
 
 from profiler.model.run import RunMode
 from profiler.protocol.job import JobKind, JobOrder, JobState, OrderedMetric
-from profiler.service.access.token_registry import Scope
-from profiler.service.aggregator import Aggregator, open_aggregator
+from profiler.service.aggregator import open_aggregator
 from profiler.store.records import SessionStart
-from support.agent_process import AgentProcess, agent, write_config
-from support.served_aggregator import ServedAggregator, served, token_of
+from support.agent_process import AgentProcess
+from support.one_host import carried_out, one_host
+from support.served_aggregator import slotscope
 
 WORKLOAD = f"""
 [[workload]]
@@ -31,32 +31,12 @@ def store(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def server(store: Path) -> Iterator[ServedAggregator]:
-    open_aggregator(store, create=True)
-    with served(store) as aggregator:
-        yield aggregator
+def host(tmp_path: Path) -> Iterator[AgentProcess]:
+    with one_host(tmp_path, WORKLOAD) as it:
+        yield it
 
 
-@pytest.fixture
-def host(server: ServedAggregator, store: Path, tmp_path: Path) -> Iterator[AgentProcess]:
-    token = token_of(store, "host1", Scope.AGENT)
-    it = agent(write_config(tmp_path / "agent", server.url, WORKLOAD, token=token, limits="cpu_percent = 0")).start()
-    yield it
-    it.stop()
-
-
-def final_state(aggregator: Aggregator, job: str) -> JobState:
-    deadline = time.monotonic() + 60
-    while True:
-        found = aggregator.jobs.job(job)
-        assert found is not None
-        if found.report.state.is_final:
-            return found.report.state
-        assert time.monotonic() < deadline, found
-        time.sleep(0.1)
-
-
-def test_runs_of_an_ordered_job_are_in_the_aggregators_store(host: AgentProcess, server: ServedAggregator, store: Path) -> None:
+def test_runs_of_an_ordered_job_are_in_the_aggregators_store(host: AgentProcess, store: Path) -> None:
     aggregator = open_aggregator(store, create=False)
     session = aggregator.store.begin_session(SessionStart("2026-01-02T03:04:05+00:00", "", (), 0, True))
     metric = OrderedMetric("took", "regex:took (.* ms)")
@@ -72,9 +52,7 @@ def test_runs_of_an_ordered_job_are_in_the_aggregators_store(host: AgentProcess,
         is_profiled=False,
         metrics=(metric,),
     )
-    host.wait_for_log("slotscope agent")
-    aggregator.jobs.add("host1", order, time.time_ns())
-    assert final_state(aggregator, order.id) is JobState.DONE
+    assert carried_out(aggregator, order).state is JobState.DONE
     deadline = time.monotonic() + 60
     while len(aggregator.store.runs(session)) < 3:
         assert time.monotonic() < deadline, host.log.read_text()
@@ -91,21 +69,17 @@ def test_runs_of_an_ordered_job_are_in_the_aggregators_store(host: AgentProcess,
     assert abs(known.hello.clock.offset_ns) <= known.hello.clock.error_ns + 1_000_000
 
 
-def test_what_the_file_does_not_name_comes_back_refused(host: AgentProcess, server: ServedAggregator, store: Path) -> None:
+def test_what_the_file_does_not_name_comes_back_refused(host: AgentProcess, store: Path) -> None:
     aggregator = open_aggregator(store, create=False)
     order = JobOrder("job-2-aaaaaaaaaaaaaaaa", JobKind.RUN, "other", "base", "s", "i", 0)
-    aggregator.jobs.add("host1", order, time.time_ns())
-    assert final_state(aggregator, order.id) is JobState.REFUSED
+    assert carried_out(aggregator, order).state is JobState.REFUSED
 
 
-def test_a_revoked_token_stops_the_agent_from_asking_often(host: AgentProcess, server: ServedAggregator, store: Path) -> None:
-    host.wait_for_log("slotscope agent")
+def test_a_revoked_token_stops_the_agent_from_asking_often(host: AgentProcess, store: Path) -> None:
     aggregator = open_aggregator(store, create=False)
     deadline = time.monotonic() + 60
     while not aggregator.agents.agents():
         assert time.monotonic() < deadline
         time.sleep(0.1)
-    from support.served_aggregator import slotscope
-
     assert slotscope(store, "token", "revoke", "host1").returncode == 0
     host.wait_for_log("the token is not accepted", 90)

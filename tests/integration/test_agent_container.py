@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 
 from profiler.protocol.job import JobKind, JobOrder, JobState
-from profiler.service.access.token_registry import Scope
 from profiler.service.aggregator import Aggregator, open_aggregator
 from profiler.store.records import SessionStart
 from support import container_root
-from support.agent_process import AgentProcess, agent, write_config
+from support.agent_process import AgentProcess
 from support.container_root import Contained, ContainerFiles
+from support.one_host import one_host
 from support.ordering import wait_for
-from support.served_aggregator import ServedAggregator, served, slotscope, token_of
+from support.served_aggregator import slotscope
 
 pytestmark = [pytest.mark.perf, pytest.mark.full, pytest.mark.usefixtures("perf")]
 
@@ -27,13 +27,6 @@ pytestmark = [pytest.mark.perf, pytest.mark.full, pytest.mark.usefixtures("perf"
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
     return tmp_path / "store"
-
-
-@pytest.fixture
-def server(store: Path) -> Iterator[ServedAggregator]:
-    open_aggregator(store, create=True)
-    with served(store) as aggregator:
-        yield aggregator
 
 
 @pytest.fixture
@@ -51,13 +44,9 @@ def contained(files: ContainerFiles) -> Iterator[Contained]:
 
 
 @pytest.fixture
-def host(server: ServedAggregator, store: Path, contained: Contained, tmp_path: Path) -> Iterator[AgentProcess]:
-    target = f'[[target]]\nname = "box"\npid = {contained.pid}\n'
-    token = token_of(store, "host1", Scope.AGENT)
-    it = agent(write_config(tmp_path / "agent", server.url, target, token=token, limits="cpu_percent = 0")).start()
-    it.wait_for_log("slotscope agent")
-    yield it
-    it.stop()
+def host(contained: Contained, tmp_path: Path) -> Iterator[AgentProcess]:
+    with one_host(tmp_path, f'[[target]]\nname = "box"\npid = {contained.pid}\n') as it:
+        yield it
 
 
 def state_of(aggregator: Aggregator, job: str) -> JobState:

@@ -14,17 +14,16 @@ from pathlib import Path
 
 import pytest
 
-from collectors.profilers.pyspy import pyspy_path
-from profiler.errors import CaptureError
 from profiler.model.event import NON_IDLE_SAMPLES
-from profiler.protocol.job import JobKind, JobOrder, JobReport, JobState
-from profiler.service.access.token_registry import Scope
+from profiler.protocol.job import JobKind, JobOrder, JobState
 from profiler.service.aggregator import Aggregator, open_aggregator
 from profiler.store.records import SessionStart
 from profiler.store.store import StoredRun
-from support.agent_process import AgentProcess, agent, write_config
+from support.agent_process import AgentProcess
 from support.asked_pages import local_visitor
-from support.served_aggregator import ServedAggregator, served, slotscope, token_of
+from support.installed_pyspy import needs_pyspy
+from support.one_host import carried_out, one_host
+from support.served_aggregator import slotscope
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = ROOT / "tests" / "workloads" / "python_ratio.py"
@@ -41,19 +40,11 @@ comm = "{NAME}"
 RATE_HZ = 200
 
 
-def has_pyspy() -> bool:
-    try:
-        pyspy_path()
-    except CaptureError:
-        return False
-    return True
-
-
 pytestmark = [
     pytest.mark.perf,
     pytest.mark.beside,
     pytest.mark.usefixtures("perf"),
-    pytest.mark.skipif(not has_pyspy(), reason="py-spy is not installed: pip install py-spy"),
+    needs_pyspy,
 ]
 
 
@@ -63,19 +54,9 @@ def store(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def server(store: Path) -> Iterator[ServedAggregator]:
-    open_aggregator(store, create=True)
-    with served(store) as aggregator:
-        yield aggregator
-
-
-@pytest.fixture
-def host(server: ServedAggregator, store: Path, tmp_path: Path) -> Iterator[AgentProcess]:
-    token = token_of(store, "host1", Scope.AGENT)
-    it = agent(write_config(tmp_path / "agent", server.url, TARGETS, token=token, limits="cpu_percent = 0")).start()
-    it.wait_for_log("slotscope agent")
-    yield it
-    it.stop()
+def host(tmp_path: Path) -> Iterator[AgentProcess]:
+    with one_host(tmp_path, TARGETS) as it:
+        yield it
 
 
 @pytest.fixture(autouse=True)
@@ -87,18 +68,6 @@ def target() -> Iterator[int]:
     process.stdout.close()
     process.kill()
     process.wait()
-
-
-def carried_out(aggregator: Aggregator, order: JobOrder) -> JobReport:
-    aggregator.jobs.add("host1", order, time.time_ns())
-    deadline = time.monotonic() + 90
-    while True:
-        found = aggregator.jobs.job(order.id)
-        assert found is not None
-        if found.report.state.is_final:
-            return found.report
-        assert time.monotonic() < deadline, found
-        time.sleep(0.1)
 
 
 def runs_of(aggregator: Aggregator, session: str, number: int) -> tuple[StoredRun, ...]:
@@ -138,23 +107,15 @@ def test_its_functions_are_seen_and_never_held_against_cpu_time(host: AgentProce
     assert "<table" not in page.text
 
 
-def test_without_pyspy_the_job_says_what_is_missing(
-    server: ServedAggregator, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_pyspy_the_job_says_what_is_missing(store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An interpreter that is installed without it, and a search path that has none."""
     bare = tmp_path / "bare"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(bare)], check=True)
     packages = str(Path(pytest.__file__).resolve().parents[1])
-    token = token_of(store, "host1", Scope.AGENT)
-    config = write_config(tmp_path / "agent", server.url, TARGETS, token=token, limits="cpu_percent = 0")
     monkeypatch.setattr(sys, "executable", str(bare / "bin" / "python"))
     path = os.pathsep.join((str(bare / "bin"), "/usr/bin", "/bin"))
-    host = agent(config, PATH=path, PYTHONPATH=os.pathsep.join((str(ROOT), packages))).start()
-    try:
-        host.wait_for_log("slotscope agent")
+    with one_host(tmp_path, TARGETS, PATH=path, PYTHONPATH=os.pathsep.join((str(ROOT), packages))):
         aggregator = open_aggregator(store, create=False)
         order = JobOrder("job-3-cccccccccccccccc", JobKind.ATTACH, "tasks", "functions", begin(aggregator), "host1", 0)
         report = carried_out(aggregator, replace(order, window_s=1.0))
         assert (report.state, report.detail) == (JobState.FAILED, "py-spy is not installed: `pip install py-spy`")
-    finally:
-        host.stop()

@@ -21,23 +21,16 @@ from profiler.model.capture import Capture
 from profiler.model.run import CaptureInfo, RunIdentity, RunMode
 from profiler.store.records import SessionStart
 from profiler.store.store import open_store
+from support.installed_pyspy import needs_pyspy
 
 PROGRAM = Path(__file__).resolve().parents[1] / "workloads" / "python_shape.py"
 INFO = CaptureInfo(RunIdentity("s", "shape", 0, RunMode.PROFILED))
 
 
-def has_pyspy() -> bool:
-    try:
-        pyspy_path()
-    except CaptureError:
-        return False
-    return True
-
-
 pytestmark = [
     pytest.mark.perf,
     pytest.mark.beside,
-    pytest.mark.skipif(not has_pyspy(), reason="py-spy is not installed: pip install py-spy"),
+    needs_pyspy,
 ]
 
 

@@ -16,14 +16,13 @@ from pathlib import Path
 
 import pytest
 
-from collectors.profilers.pyspy import pyspy_path
 from profiler.cli.main import main
-from profiler.errors import CaptureError
 from profiler.model.capture import Capture
 from profiler.model.event import NON_IDLE_SAMPLES
 from profiler.store.records import SessionState
 from profiler.store.store import open_store
 from support.attached_program import wait_for_line
+from support.installed_pyspy import needs_pyspy
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = ROOT / "tests" / "workloads" / "python_ratio.py"
@@ -31,18 +30,10 @@ RATE_HZ = 200
 NAME = f"ratio-{os.getpid()}"
 
 
-def has_pyspy() -> bool:
-    try:
-        pyspy_path()
-    except CaptureError:
-        return False
-    return True
-
-
 pytestmark = [
     pytest.mark.perf,
     pytest.mark.beside,
-    pytest.mark.skipif(not has_pyspy(), reason="py-spy is not installed: pip install py-spy"),
+    needs_pyspy,
 ]
 
 

@@ -16,7 +16,7 @@ from profiler.attach.window import is_whole_window
 from profiler.experiment.plan.call_graph_request import parse_call_graph
 from profiler.experiment.plan.recording_plan import DEFAULT_EVENT
 from profiler.model.attach_summary import AttachSummary, KeptWindow
-from profiler.orders.order_check import sampling_rate_hz
+from profiler.orders.refusal import sampling_rate_hz
 from profiler.protocol.hello import TargetProfiler
 from profiler.protocol.job import JobOrder
 from profiler.store.store import Store

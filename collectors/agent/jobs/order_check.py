@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from collectors.agent.config.agent_config import AgentConfig
-from profiler.orders import order_check
+from profiler.orders import refusal as orders
 from profiler.protocol.job import JobKind, JobOrder
 
 LONGEST_SWAP_S = 600.0
@@ -19,7 +19,7 @@ def is_job_id(text: str) -> bool:
 
 def refusal(order: JobOrder, config: AgentConfig, server_now_ns: int) -> str:
     """Why not, one line; "" = the order may be carried out.  ``server_now_ns``: by the aggregator's clock."""
-    return order_check.refusal(order, config.offer, server_now_ns)
+    return orders.refusal(order, config.offer, server_now_ns)
 
 
 def longest_s(order: JobOrder, config: AgentConfig) -> float:

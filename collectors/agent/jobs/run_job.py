@@ -25,7 +25,7 @@ from profiler.experiment.run.program_workload import ProgramWorkload
 from profiler.experiment.run.progress import FinishedRun, SessionSummary
 from profiler.experiment.run.runner import record_session
 from profiler.experiment.run.workplace import Workplace
-from profiler.orders.order_check import sampling_rate_hz
+from profiler.orders.refusal import sampling_rate_hz
 from profiler.protocol.job import JobOrder
 from profiler.store.store import Store
 from reports.quantities import counted

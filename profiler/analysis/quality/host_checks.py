@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from profiler.model.fitness import LOCKED_BY_PERF_KB, LOCKED_BY_SESSION_KB, Fitness, FitnessCheck, HostFitness
+from profiler.model.sampling_defaults import FREQUENCY_HZ
 
 HOST = "host"
-USUAL_RATE_HZ = 1999
 _MLOCK_KB = 516  # what perf asks for per CPU, for an ordinary user
 _SESSIONS = 10
 _BUSY = 0.5
@@ -111,10 +111,10 @@ def _rate(host: HostFitness) -> FitnessCheck | None:
     if host.max_rate_hz is None:
         return None
     finding = f"up to {host.max_rate_hz} samples per second"
-    if host.max_rate_hz >= USUAL_RATE_HZ:
+    if host.max_rate_hz >= FREQUENCY_HZ:
         return _check("sampling rate", Fitness.OK, finding)
-    advice = f"ask for less with --frequency, or `sudo sysctl kernel.perf_event_max_sample_rate={10 * USUAL_RATE_HZ}`"
-    return _check("sampling rate", Fitness.WARNING, f"{finding}, below the default of {USUAL_RATE_HZ}", advice)
+    advice = f"ask for less with --frequency, or `sudo sysctl kernel.perf_event_max_sample_rate={10 * FREQUENCY_HZ}`"
+    return _check("sampling rate", Fitness.WARNING, f"{finding}, below the default of {FREQUENCY_HZ}", advice)
 
 
 def _cpus(host: HostFitness) -> FitnessCheck:

@@ -9,9 +9,10 @@ from pathlib import Path
 from collectors.processes.service import Readiness
 from collectors.targets.target_finder import TargetFinder
 from profiler.experiment.plan.call_graph_request import CallGraphRequest
-from profiler.experiment.plan.recording_plan import DEFAULT_EVENT, DEFAULT_FREQUENCY_HZ, DEFAULT_RUNS, ProfilePolicy
+from profiler.experiment.plan.recording_plan import DEFAULT_EVENT, DEFAULT_RUNS, ProfilePolicy
 from profiler.model.experiment import Design, Direction
 from profiler.model.quick_dataclass import dataclass
+from profiler.model.sampling_defaults import FREQUENCY_HZ
 
 DEFAULT_BUILD_TIMEOUT_S = 3600.0
 
@@ -171,7 +172,7 @@ class ExperimentPlan:
     drop_caches: bool = False
     cpus: frozenset[int] = frozenset()
     event: str = DEFAULT_EVENT
-    frequency_hz: int = DEFAULT_FREQUENCY_HZ
+    frequency_hz: int = FREQUENCY_HZ
     call_graph: CallGraphRequest = field(default_factory=CallGraphRequest)
     keep_raw: bool = False
     is_aa: bool = False

@@ -26,13 +26,12 @@ from profiler.experiment.plan.experiment_plan import (
 )
 from profiler.experiment.plan.plan_check import check_experiment
 from profiler.experiment.plan.recording_plan import (
-    DEFAULT_ATTACHED_FREQUENCY_HZ,
     DEFAULT_EVENT,
-    DEFAULT_FREQUENCY_HZ,
     DEFAULT_RUNS,
     ProfilePolicy,
 )
 from profiler.model.experiment import Design, Direction
+from profiler.model.sampling_defaults import ATTACHED_FREQUENCY_HZ, FREQUENCY_HZ
 from profiler.toml.toml_document import TomlError, toml_document
 from profiler.toml.toml_positions import toml_positions
 from profiler.toml.toml_table import TomlSource, TomlTable, nearest_key
@@ -116,7 +115,7 @@ def _plan(source: TomlSource, document: dict[str, object], text: str) -> Experim
 
 
 def _default_frequency_hz(targets: Sequence[PlanTarget]) -> int:
-    return DEFAULT_ATTACHED_FREQUENCY_HZ if any(target.process for target in targets) else DEFAULT_FREQUENCY_HZ
+    return ATTACHED_FREQUENCY_HZ if any(target.process for target in targets) else FREQUENCY_HZ
 
 
 def _default_retries(settings: TomlTable, targets: Sequence[PlanTarget]) -> int:

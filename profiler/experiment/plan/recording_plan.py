@@ -11,13 +11,11 @@ from collectors.metrics import MetricSpec
 from profiler.errors import UsageError
 from profiler.experiment.plan.call_graph_request import CallGraphRequest
 from profiler.model.quick_dataclass import dataclass
+from profiler.model.sampling_defaults import FREQUENCY_HZ
 from profiler.store.records import check_variant_name
 
 BINARY_PLACEHOLDER = "{binary}"
 DEFAULT_RUNS = 10
-DEFAULT_FREQUENCY_HZ = 1999
-# Of processes that go on with their work meanwhile, as `slotscope attach` has it.
-DEFAULT_ATTACHED_FREQUENCY_HZ = 99
 DEFAULT_EVENT = "cpu-clock"
 
 
@@ -63,7 +61,7 @@ class RecordPlan:
     warmup: int = 0
     profile: ProfilePolicy = ProfilePolicy.SEPARATE
     event: str = DEFAULT_EVENT
-    frequency_hz: int = DEFAULT_FREQUENCY_HZ
+    frequency_hz: int = FREQUENCY_HZ
     call_graph: CallGraphRequest = field(default_factory=CallGraphRequest)
     metrics: tuple[MetricSpec, ...] = ()
     before: tuple[str, ...] = ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from profiler.orders.order_check import refusal
+from profiler.orders.refusal import refusal
 from profiler.protocol.hello import AgentHello, version_problem
 from profiler.protocol.job import JobOrder
 

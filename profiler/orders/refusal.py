@@ -14,14 +14,13 @@ from collectors.metrics import parse_metric
 from collectors.prometheus import parse_series
 from profiler.errors import UsageError
 from profiler.experiment.plan.call_graph_request import parse_call_graph
-from profiler.experiment.plan.recording_plan import DEFAULT_ATTACHED_FREQUENCY_HZ, DEFAULT_FREQUENCY_HZ
+from profiler.model.sampling_defaults import ATTACHED_FREQUENCY_HZ, FREQUENCY_HZ, SHORTEST_WINDOW_S
 from profiler.orders.python_orders import python_refusal
 from profiler.protocol.hello import AgentLimits, AgentOffer, OfferedTarget, OfferedWorkload, TargetProfiler
 from profiler.protocol.job import JobKind, JobOrder
 from profiler.store.records import check_variant_name
 
 Offered = TypeVar("Offered", OfferedTarget, OfferedWorkload)
-SHORTEST_WINDOW_S = 1.0
 MOST_WINDOWS = 100_000
 MOST_RUNS = 10_000
 MOST_METRICS = 64
@@ -54,7 +53,7 @@ def refusal(order: JobOrder, offer: AgentOffer, server_now_ns: int) -> str:
 
 def sampling_rate_hz(order: JobOrder) -> int:
     """What the order asks for, or what its kind of job takes when nothing is said."""
-    return order.frequency_hz or (DEFAULT_FREQUENCY_HZ if order.kind is JobKind.RUN else DEFAULT_ATTACHED_FREQUENCY_HZ)
+    return order.frequency_hz or (FREQUENCY_HZ if order.kind is JobKind.RUN else ATTACHED_FREQUENCY_HZ)
 
 
 def _check_names(order: JobOrder) -> None:
